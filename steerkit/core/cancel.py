@@ -1,0 +1,83 @@
+"""Cancel: one flag for a run, and what has to be broken when it is raised.
+
+`request()` comes from any thread, also from a signal handler. It raises the flag under the lock and runs the
+callbacks after it, in the caller's thread; so a callback is quick (it shuts a socket) and never waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+logger = logging.getLogger(__name__)
+
+
+class Flag:
+    """A read-only view of something that becomes true: `if flag:` and `flag.wait(1.0)` both say what they seem to."""
+
+    def __init__(self, changed: threading.Condition, is_set: Callable[[], bool]) -> None:
+        self._changed = changed
+        self.is_set = is_set
+
+    def __bool__(self) -> bool:
+        return self.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is true, at most `timeout` seconds; returns whether it is."""
+        with self._changed:
+            return self._changed.wait_for(self.is_set, timeout)
+
+
+class Cancelled(BaseException):
+    """Unwinds the worker of a cancelled run.
+
+    A BaseException, so that a pattern's `except Exception: try again` cannot keep a cancelled run alive.
+    """
+
+
+class Cancellation:
+    """Owns `_requested` and `_callbacks`, both under `_changed`.
+
+    The lock is reentrant: a signal handler may cancel while its own thread is in here.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._requested = False
+        self._callbacks: dict[object, Callable[[], None]] = {}
+        self.requested = Flag(self._changed, lambda: self._requested)
+
+    def request(self) -> None:
+        """Cancel. Only the first call does anything."""
+        with self._changed:
+            self._requested = True
+            self._changed.notify_all()
+            callbacks, self._callbacks = self._callbacks, {}
+        for callback in callbacks.values():
+            try:
+                callback()
+            except Exception:
+                logger.exception("A callback of cancel() failed; the others still run.")
+
+    def raise_if_requested(self) -> None:
+        """Raises: Cancelled, once `request()` was called."""
+        if self._requested:
+            raise Cancelled
+
+    @contextlib.contextmanager
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, `request()` calls `callback`, in its own thread; at once if it came before."""
+        key = object()
+        with self._changed:
+            late = self._requested
+            if not late:
+                self._callbacks[key] = callback
+        if late:
+            callback()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._callbacks.pop(key, None)

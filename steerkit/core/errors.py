@@ -1,0 +1,142 @@
+"""Every error of steerkit, as a tree.
+
+SteerkitError              `.result` is what the run had done, on the error that ended a run
+├── SpecError              what was asked for cannot be run (a ValueError; raised before a thread starts)
+├── SteerRefused           this steer was not accepted; `.content` and `.text` give it back
+│   ├── RunFinished        the run takes no more steers
+│   └── SteerQueueFull     too many are waiting
+├── ModelError             the model could not be asked, or did not answer; see `.kind`
+│   └── AnswerCutOff       the answer reached the token limit; `.partial` is its text
+├── StepLimitReached       max_steps requests were made and the pattern wanted another
+├── PatternError           the model did not do what the pattern needs
+│   ├── PlanError          no plan, an empty one, one too long, or a tool call in its place
+│   └── CritiqueError      no critique
+├── RunCancelled           somebody called cancel(), or pressed Ctrl-C in wait()
+└── RunFailed              the pattern raised something else: `__cause__`
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from steerkit.core.message import Part, Text
+
+if TYPE_CHECKING:
+    from steerkit.core.spec import Result
+
+ModelErrorKind = Literal[
+    "auth",
+    "rate_limit",
+    "overloaded",
+    "context_length",
+    "placement",
+    "bad_request",
+    "timeout",
+    "connection",
+    "truncated",
+    "filtered",
+    "server",
+    "quota",
+]
+
+
+class SteerkitError(Exception):
+    """The base of them all."""
+
+    result: Result | None = None
+
+
+class SpecError(SteerkitError, ValueError):
+    """What was asked for cannot be run; nothing was started and nothing was sent."""
+
+
+class SteerRefused(SteerkitError):
+    """This steer was not accepted: it will reach no request and stands in no list.
+
+    Attributes:
+        content: the parts that were refused, so that the caller can send them another way.
+    """
+
+    def __init__(self, message: str, content: tuple[Part, ...]) -> None:
+        super().__init__(message)
+        self.content = content
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content if isinstance(part, Text))
+
+
+class RunFinished(SteerRefused):
+    """The run takes no more steers: it has ended, or was cancelled."""
+
+
+class SteerQueueFull(SteerRefused):
+    """As many steers wait as the queue holds; none was dropped for this one."""
+
+
+class ModelError(SteerkitError):
+    """The model could not be asked, or its answer did not arrive whole.
+
+    Attributes:
+        kind: what went wrong, one of `ModelErrorKind`.
+        status: the HTTP status, or None when there was none.
+        retryable: whether the same request may well succeed later.
+        retry_after: seconds that the server asked to wait, or None.
+        param: the request field that the provider objected to, or None.
+        partial: the text that had arrived.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ModelErrorKind,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        param: str | None = None,
+        partial: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.param = param
+        self.partial = partial
+
+
+class AnswerCutOff(ModelError):
+    """The model reached its token limit before it had finished; its tool calls were not run."""
+
+    def __init__(self, partial: str) -> None:
+        super().__init__(
+            "The model's answer was cut off at its token limit, so nothing in it was carried out: "
+            "raise ModelRef.max_tokens, or ask for less.",
+            kind="truncated",
+            partial=partial,
+        )
+
+
+class StepLimitReached(SteerkitError):
+    """The pattern wanted one model request more than `Spec.max_steps`."""
+
+
+class PatternError(SteerkitError):
+    """The model answered, but not with what the pattern needs to go on."""
+
+
+class PlanError(PatternError):
+    """No plan, an empty plan, a plan that is too long, or a tool call where the plan should be."""
+
+
+class CritiqueError(PatternError):
+    """No critique, or one that does not say whether the answer is good."""
+
+
+class RunCancelled(SteerkitError):
+    """The run was cancelled; `.result` holds messages that can be handed to another run."""
+
+
+class RunFailed(SteerkitError):
+    """The pattern raised something that is no error of steerkit: see `__cause__`."""
