@@ -14,15 +14,13 @@ the same locked step, and runs again.
 from __future__ import annotations
 
 import contextvars
-import copy
 import itertools
-import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
 from steerkit.core.cancel import Cancellation, Cancelled
-from steerkit.core.errors import ModelError, RunCancelled, RunFailed, SteerkitError
+from steerkit.core.errors import ModelError, RunCancelled, RunFailed, SteerkitError, described
 from steerkit.core.event import EndEvent, Event, SteerReturnedEvent, TurnEvent
 from steerkit.core.event_log import EventLog
 from steerkit.core.message import Content, Image, Message
@@ -35,8 +33,6 @@ from steerkit.core.steer_queue import SteerQueue
 from steerkit.middleware.cancelling import Cancelling
 from steerkit.middleware.counting import Counting
 from steerkit.middleware.steering import Steering, steer_message
-
-logger = logging.getLogger(__name__)
 
 OnEvent = Callable[["Run", Event], None]
 
@@ -69,6 +65,7 @@ class Run:
 
         # What the worker has done so far; it replaces these, and others only read them.
         self._now = self._new_turn(list(messages), number=1)
+        self._settled: tuple[Message, ...] | None = None  # the conversation between two turns, and at the end
         self._result: Result | None = None
         self._error: SteerkitError | None = None
         self._traceback: TracebackType | None = None
@@ -148,8 +145,9 @@ class Run:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far, applied steers in their places."""
+        settled = self._settled
         turn, steering = self._now
-        return self._result.messages if self._result else steering.place_in(tuple(turn.messages))
+        return steering.place_in(turn.messages) if settled is None else settled
 
     def events(self) -> Iterator[Event]:
         """Every event from the first one on, as they come; ends with the run. Any number of readers, any thread.
@@ -201,21 +199,31 @@ class Run:
             finally:
                 self._queue.close("The run has ended.")
             self._cancellation.raise_if_requested()
-        except Cancelled:
-            self._error = RunCancelled("The run was cancelled.")
-        except SteerkitError as error:
-            self._error = error if error.result is None else _own_copy(error)
-            output = error.partial if isinstance(error, ModelError) else ""
         except BaseException as error:
-            self._error = RunFailed(
-                f"The pattern {self._pattern.name!r} raised {type(error).__name__}: {error}. "
-                "What it had done is on this error's .result."
-            )
-            self._error.__cause__ = error
+            self._error = self._ending(error)
+            output = error.partial if isinstance(error, ModelError) else output
         try:
             self._finish(output)
         finally:
+            self._log.close()
             self._ended.set()
+
+    def _ending(self, error: BaseException) -> SteerkitError:
+        """What `wait()` raises for what ended the pattern; it belongs to this run alone."""
+        if isinstance(error, Cancelled):
+            ending: SteerkitError = RunCancelled("The run was cancelled.")
+        elif isinstance(error, SteerkitError):
+            ending = error
+        else:
+            ending = RunFailed(
+                f"The pattern {self._pattern.name!r} raised {described(error)}. "
+                "What it had done is on this error's .result."
+            )
+            ending.__cause__ = error
+        # One error object may end two runs at once (a sub-run and its parent; a scripted error): the first that puts
+        # its worker here, which is one step, keeps it, and the other takes a copy.
+        owner = vars(ending).setdefault("_worker", self._worker)
+        return ending if owner is self._worker else _copy_for(self._worker, ending)
 
     def _run_turns(self) -> str:
         steers: list[Steer] = []
@@ -228,11 +236,12 @@ class Run:
                 messages = self._settle_messages(turn, steering)
             if not isinstance(output, str):
                 raise TypeError(f"run() returned {type(output).__name__}, not the output as a str")
-            more = turn.number <= self._spec.steer_continuations and not self._cancellation.requested
+            more = turn.number <= self._spec.steer_continuations
             steers = self._queue.end_turn(more=more, reason="The run has ended.")
             if not steers:
                 return output
-            self._now = self._new_turn(messages + [steer_message(steer) for steer in steers], turn.number + 1)
+            self._now = self._new_turn([*messages, *map(steer_message, steers)], turn.number + 1)
+            self._settled = None
 
     def _new_turn(self, messages: list[Message], number: int) -> tuple[Turn, Steering]:
         def tell(event: Event) -> None:
@@ -245,22 +254,21 @@ class Run:
         )
         return turn, steering
 
-    def _settle_messages(self, turn: Turn, steering: Steering) -> list[Message]:
+    def _settle_messages(self, turn: Turn, steering: Steering) -> tuple[Message, ...]:
         """The conversation after a turn: steers are part of it now, and no tool call is left open."""
-        messages = [message for message in turn.messages if isinstance(message, Message)]
-        foreign = next((item for item in turn.messages if not isinstance(item, Message)), None)
         reason = "was cancelled" if self._cancellation.requested else "ended"
-        settled = close_open_calls(steering.place_in(messages), f"Not run: the run {reason} before this call.")
-        turn.messages, steering.pins = list(settled), ()
+        settled = close_open_calls(steering.place_in(turn.messages), f"Not run: the run {reason} before this call.")
+        self._settled = settled
+        foreign = next((item for item in turn.messages if not isinstance(item, Message)), None)
         if foreign is not None:
             raise TypeError(f"turn.messages holds a {type(foreign).__name__}; it takes Message objects only")
-        return list(settled)
+        return settled
 
     def _finish(self, output: str) -> None:
         turn, _ = self._now
         result = Result(
             output=output,
-            messages=tuple(turn.messages),
+            messages=self.messages,
             usage=self._counting.usage,
             steps=self._counting.requests,
             turns=turn.number,
@@ -273,11 +281,10 @@ class Run:
         for steer in result.unapplied_steers:
             turn.emit(SteerReturnedEvent(steer=steer))
         turn.emit(EndEvent(result=result, error=self._error))
-        self._log.close()
 
     def _tell(self, event: Event) -> None:
-        self._log.append(event)
-        if self._on_event is None:
+        kept = self._log.append(event)
+        if self._on_event is None or not kept:
             return
         try:
             self._on_event(self, event)
@@ -285,11 +292,17 @@ class Run:
             self.event_errors += 1
             if type(event) not in self._faulty_events:
                 self._faulty_events.add(type(event))
-                logger.exception("on_event failed on a %s; the run goes on. Logged once a kind.", type(event).__name__)
+                import logging  # not at the top: it is a tenth of what `import steerkit` takes
+
+                logging.getLogger(__name__).exception(
+                    "on_event failed on a %s; the run goes on. Logged once a kind.", type(event).__name__
+                )
 
 
-def _own_copy(error: SteerkitError) -> SteerkitError:
-    """`error` ended another run already (a sub-run, or a scripted error): that run keeps its own."""
-    own = copy.copy(error)
+def _copy_for(worker: threading.Thread, error: SteerkitError) -> SteerkitError:
+    """A copy of `error`, which ended another run. `copy.copy` would call an `__init__` that takes more than `args`."""
+    kind = type(error)
+    own = kind.__new__(kind, *error.args)
+    vars(own).update(vars(error), _worker=worker, result=None)
     own.__cause__ = error
     return own

@@ -7,11 +7,8 @@ callbacks after it, in the caller's thread; so a callback is quick (it shuts a s
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable, Iterator
-
-logger = logging.getLogger(__name__)
 
 
 class Flag:
@@ -59,7 +56,9 @@ class Cancellation:
             try:
                 callback()
             except Exception:
-                logger.exception("A callback of cancel() failed; the others still run.")
+                import logging  # a tenth of what `import steerkit` would take, for what hardly ever happens
+
+                logging.getLogger(__name__).exception("A callback of cancel() failed; the others still run.")
 
     def raise_if_requested(self) -> None:
         """Raises: Cancelled, once `request()` was called."""
@@ -71,9 +70,9 @@ class Cancellation:
         """While the block runs, `request()` calls `callback`, in its own thread; at once if it came before."""
         key = object()
         with self._changed:
-            late = self._requested
-            if not late:
-                self._callbacks[key] = callback
+            # Kept first, and looked for afterwards: a signal handler may cancel in between. Who takes it out calls it.
+            self._callbacks[key] = callback
+            late = self._requested and self._callbacks.pop(key, None) is not None
         if late:
             callback()
         try:

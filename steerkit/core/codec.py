@@ -25,6 +25,8 @@ def load_messages(data: Mapping[str, Any]) -> tuple[Message, ...]:
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         found = data.get("format") if isinstance(data, Mapping) else data
         raise ValueError(f"This is not a conversation of format {FORMAT} (found {found!r}), so it was not read.")
+    if not isinstance(data.get("messages"), (list, tuple)):
+        raise ValueError(f"A conversation of format {FORMAT} has a list of messages, and this has none.")
     return tuple(message_from_dict(item) for item in data["messages"])
 
 

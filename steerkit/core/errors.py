@@ -140,3 +140,11 @@ class RunCancelled(SteerkitError):
 
 class RunFailed(SteerkitError):
     """The pattern raised something that is no error of steerkit: see `__cause__`."""
+
+
+def described(error: BaseException) -> str:
+    """The type of `error` and its text, for a sentence; also when its `__str__` fails."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__} (its text cannot be shown)"

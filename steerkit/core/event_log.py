@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from steerkit.core.event import Event
+from steerkit.core.event import EndEvent, Event
 
 
 class EventLog:
@@ -19,10 +19,15 @@ class EventLog:
         self._events: list[Event] = []
         self._closed = False
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> bool:
+        """Keep an event for the readers. False, and not kept, after the EndEvent: a pattern's own thread is late."""
         with self._changed:
+            if self._closed:
+                return False
             self._events.append(event)
+            self._closed = isinstance(event, EndEvent)
             self._changed.notify_all()
+            return True
 
     def close(self) -> None:
         """No event comes any more."""

@@ -157,6 +157,10 @@ class Message:
         if self.tool_calls and self.role != "assistant":
             raise ValueError(f"Only an assistant message has tool_calls; this one is a {self.role} message.")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # For copy.deepcopy and pickle, which cannot take the read-only view that `meta` is.
+        return Message, (self.role, self.content, self.tool_calls, self.tool_call_id, self.echo, dict(self.meta))
+
     @property
     def text(self) -> str:
         """All its text in one string; images are left out."""

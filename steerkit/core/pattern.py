@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, setters
+from attrs.validators import instance_of
 
 from steerkit.core.cancel import Cancellation, Flag
 from steerkit.core.errors import AnswerCutOff, ModelError, StepLimitReached
@@ -46,7 +47,7 @@ class Turn:
     """
 
     spec: Spec
-    messages: list[Message]
+    messages: list[Message] = field(validator=instance_of(list), on_setattr=setters.validate)
     model: ModelClient
     number: int
     _cancellation: Cancellation

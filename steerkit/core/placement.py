@@ -68,14 +68,14 @@ def _behind_the_latest_left(messages: Sequence[Message], before: Sequence[Messag
     count = len(before)
     if count == 0 or (count <= len(messages) and messages[count - 1] is before[-1]):
         return count
-    for message in reversed(before):
-        index = first_index.get(id(message))
-        if index is not None:
-            return index + 1
-    # None of them is the same object: a pattern that builds its list anew each time has made equal ones.
+    # What both begin with may be equal and not the same: a pattern that builds its list anew makes equal messages.
     alike = 0
-    while alike < min(count, len(messages)) and messages[alike] == before[alike]:
+    while alike < min(count, len(messages)) and (messages[alike] is before[alike] or messages[alike] == before[alike]):
         alike += 1
+    for message in reversed(before[alike:]):
+        index = first_index.get(id(message), -1)
+        if index >= alike:
+            return index + 1
     return alike
 
 

@@ -14,8 +14,8 @@ time and meets one fate. Nothing in here calls anybody else's code, and nothing 
 from __future__ import annotations
 
 import itertools
+import os
 import threading
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -42,8 +42,8 @@ class SteerQueue:
         self._pending: dict[Steer, Stage] = {}
         self._closed: str | None = None
         self.unapplied: tuple[Steer, ...] = ()  # handed back when it closed, in order
-        # One random name a queue, one number a steer: unique, and cheaper than a UUID for each.
-        self._name = uuid.uuid4().hex[:12]
+        # One random name a queue, one number a steer: unique, and cheaper than a random name for each.
+        self._name = os.urandom(6).hex()
         self._numbers = itertools.count()
         self.steer_pending = Flag(self._changed, lambda: "next_request" in self._pending.values())
         self.worker: threading.Thread | None = None
@@ -107,11 +107,11 @@ class SteerQueue:
     def end_turn(self, *, more: bool, reason: str) -> list[Steer]:
         """The pattern has returned: the steers for an extra turn, in order.
 
-        With `more`, and something pending, the queue stays open and all of it is `continued`. Otherwise there are
-        none, and the queue is closed for `reason`.
+        With `more`, and something pending, the queue stays open and all of it is `continued`. Otherwise, and once
+        `refuse` was called, there are none, and the queue is closed for `reason`.
         """
         with self._changed:
-            continued = list(self._pending) if more else []
+            continued = list(self._pending) if more and self._closed is None else []
             self._leave(continued, "continued")
             if not continued:
                 self.close(reason)

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import field, frozen
 
 from steerkit.core.cancel import Flag
+from steerkit.core.errors import described
 from steerkit.core.message import Image, Message, Part, Text, ToolCall, parts, tool_result
 
 
@@ -94,14 +95,14 @@ def run_tool(
         return _failed(LookupError(f"There is no tool named {call.name!r}. The tools are: {known}."))
     try:
         arguments = tool.validate(call.parse()) if tool.validate else call.parse()
-    except ValueError as error:
-        return _failed(error)
+    except Exception as error:
+        return _failed(error, "" if isinstance(error, ValueError) else f"{call.name} failed: {described(error)}")
     try:
         if tool.needs_approval and not (approve and approve(call)):
             return _failed(PermissionError(f"The user did not allow this call of {call.name}. It was not run."))
         return Outcome(_content(tool.run(arguments, context)))
     except Exception as error:
-        return _failed(error, f"{call.name} failed: {type(error).__name__}: {error}")
+        return _failed(error, f"{call.name} failed: {described(error)}")
 
 
 def _failed(error: Exception, text: str = "") -> Outcome:

@@ -48,8 +48,6 @@ class Steering:
         if not request.carry_steers:
             return self._inner.complete(request, on_text)
         taken = self._queue.take()
-        new = tuple(Pin(steer_message(steer, self._label), request.messages) for steer in taken)
-        messages, indexes = place(request.messages, self.pins + new)
         begun = not taken
 
         def begin() -> None:
@@ -64,6 +62,8 @@ class Steering:
                 on_text(text)
 
         try:
+            new = tuple(Pin(steer_message(steer, self._label), request.messages) for steer in taken)
+            messages, indexes = place(request.messages, self.pins + new)
             response = self._inner.complete(evolve(request, messages=messages), heard if on_text else None)
         except BaseException:
             if not begun:
@@ -72,9 +72,14 @@ class Steering:
         begin()
         return response
 
-    def place_in(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """`messages` with every applied steer in its place. Any thread."""
-        return place(messages, self.pins)[0]
+    def place_in(self, live: list[Message]) -> tuple[Message, ...]:
+        """What `live` holds now, with every applied steer in its place. Any thread."""
+        while True:
+            pins, messages = self.pins, tuple(live)
+            # Pins made between the two reads belong to a longer list: they would move forward in this one.
+            if pins is self.pins:
+                # A pattern may have appended anything; the run tells it so when it has returned.
+                return place([message for message in messages if isinstance(message, Message)], pins)[0]
 
     def _apply(
         self,
