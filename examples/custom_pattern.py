@@ -7,7 +7,7 @@ It prints:
     spent 45 of 40 tokens, output: (stopped at the ceiling) Still comparing.
 """
 
-from steerkit import Response, Run, Runner, Spec, SteerEvent, ToolCallEvent, Turn, Usage, tool, user
+from steerkit import Event, Response, Run, Runner, Spec, SteerEvent, ToolCallEvent, Turn, Usage, tool, user
 from steerkit.models import openai_chat
 from steerkit.testing import call, gateway_or_env, say
 
@@ -45,7 +45,7 @@ def price(item: str) -> int:
     return len(item)
 
 
-def watch(run: Run, event):
+def watch(run: Run, event: Event) -> None:
     if isinstance(event, ToolCallEvent) and event.call.parse()["item"] == "golden":
         run.steer("the cheap one, please")
     if isinstance(event, SteerEvent):

@@ -14,7 +14,7 @@ It prints:
     the agent said The test fails because vault.py compares the key with SECRET, which config.py never sets.
 """
 
-from steerkit import Run, Runner, Spec, ToolCallEvent, tool, user
+from steerkit import Event, Run, Runner, Spec, ToolCallEvent, tool, user
 from steerkit.models import openai_chat
 from steerkit.patterns import ReAct
 from steerkit.testing import call, gateway_or_env, say
@@ -32,7 +32,7 @@ def read_file(path: str) -> str:
     return FILES.get(path, "There is no such file.")
 
 
-def watch(run: Run, event):
+def watch(run: Run, event: Event) -> None:
     """Called in the run's worker for every event, with the run: so it can say something to it."""
     if isinstance(event, ToolCallEvent):
         path = event.call.parse()["path"]

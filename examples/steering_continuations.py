@@ -16,7 +16,7 @@ It prints:
     after the allowance: ['and commit']
 """
 
-from steerkit import Run, Runner, Spec, TextEvent, TurnEvent, user
+from steerkit import Event, Run, Runner, Spec, TextEvent, TurnEvent, user
 from steerkit.models import openai_chat
 from steerkit.patterns import ReAct
 from steerkit.testing import gateway_or_env, say
@@ -24,7 +24,7 @@ from steerkit.testing import gateway_or_env, say
 LATE = ["and its test", "and the docs", "and commit"]
 
 
-def say_it_late(run: Run, event):
+def say_it_late(run: Run, event: Event) -> None:
     """Says one thing in each turn, once its answer has begun: too late for any request of that turn."""
     if isinstance(event, TurnEvent):
         heard = f", for {event.steers[0].text!r}" if event.steers else ""

@@ -12,7 +12,20 @@ It prints:
        it still holds what was said: 'are you there?'
 """
 
-from steerkit import Run, Runner, RunFinished, Spec, SteerEvent, TextEvent, ToolCallEvent, tool, user
+from steerkit import (
+    Endpoint,
+    Event,
+    Run,
+    RunFinished,
+    Runner,
+    Spec,
+    Steer,
+    SteerEvent,
+    TextEvent,
+    ToolCallEvent,
+    tool,
+    user,
+)
 from steerkit.models import openai_chat
 from steerkit.patterns import ReAct, ReWOO
 from steerkit.testing import call, gateway_or_env, say
@@ -27,11 +40,11 @@ def search(query: str) -> str:
 RUNNER = Runner(openai_chat, [ReAct(), ReWOO()])
 
 
-def a_plan_is_not_changed(endpoint, model):
-    planned = []
-    said = []
+def a_plan_is_not_changed(endpoint: Endpoint, model: str) -> None:
+    planned: list[str] = []
+    said: list[Steer] = []
 
-    def watch(run: Run, event):
+    def watch(run: Run, event: Event) -> None:
         if isinstance(event, ToolCallEvent):
             planned.append(f"{event.call.name}({event.call.parse()['query']})")
             if not said:
@@ -46,10 +59,10 @@ def a_plan_is_not_changed(endpoint, model):
     print("which solves from what the plan brought")
 
 
-def a_late_steer_comes_back(endpoint, model):
-    said = []
+def a_late_steer_comes_back(endpoint: Endpoint, model: str) -> Run:
+    said: list[Steer] = []
 
-    def watch(run: Run, event):
+    def watch(run: Run, event: Event) -> None:
         if isinstance(event, TextEvent) and not said:  # the answer is on its way: no request will follow
             said.append(run.steer("and add a test"))
 
@@ -58,7 +71,7 @@ def a_late_steer_comes_back(endpoint, model):
     return run
 
 
-def an_ended_run_refuses(run: Run):
+def an_ended_run_refuses(run: Run) -> None:
     try:
         run.steer("are you there?")
     except RunFinished as error:

@@ -13,7 +13,7 @@ It prints:
     withdrawing it now: False
 """
 
-from steerkit import Run, Runner, Spec, Steer, ToolCallEvent, tool, user
+from steerkit import Event, Run, Runner, Spec, Steer, ToolCallEvent, tool, user
 from steerkit.models import openai_chat
 from steerkit.patterns import ReAct
 from steerkit.testing import call, gateway_or_env, say
@@ -33,7 +33,7 @@ def tell(steer: Steer) -> None:
     print(f"{steer.text!r} is {steer.state}{where}")
 
 
-def speak(run: Run, event):
+def speak(run: Run, event: Event) -> None:
     if isinstance(event, ToolCallEvent) and not receipts:
         receipts.append(run.steer("be brief"))
         receipts.append(run.steer("be brief"))

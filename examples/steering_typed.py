@@ -16,7 +16,7 @@ It prints:
 
 import os
 
-from steerkit import Runner, Spec, SteerEvent, ToolCallEvent, ToolContext, tool, user
+from steerkit import Event, Run, Runner, Spec, SteerEvent, ToolCallEvent, ToolContext, tool, user
 from steerkit.frontends.terminal import steer_from_stdin
 from steerkit.models import openai_chat
 from steerkit.patterns import ReAct
@@ -31,7 +31,7 @@ def run_tests(context: ToolContext, folder: str = "") -> str:
     return "12 passed"
 
 
-def show(_run, event):
+def show(_run: Run, event: Event) -> None:
     if isinstance(event, ToolCallEvent):
         folder = event.call.parse().get("folder", "")
         print(f"the agent runs the tests{' in ' + folder if folder else ''} ...", flush=True)

@@ -13,7 +13,7 @@ It prints:
 import re
 from typing import Annotated
 
-from steerkit import Runner, Spec, ToolCall, ToolCallEvent, ToolResultEvent, tool, user
+from steerkit import Event, Run, Runner, Spec, ToolCall, ToolCallEvent, ToolResultEvent, tool, user
 from steerkit.models import openai_chat
 from steerkit.patterns import ReAct
 from steerkit.testing import call, gateway_or_env, say
@@ -49,7 +49,7 @@ def approve(tool_call: ToolCall) -> bool:
     return tool_call.name != "delete"
 
 
-def tell(_run, event):
+def tell(_run: Run, event: Event) -> None:
     if isinstance(event, ToolCallEvent):
         print(f"the model called {event.call.name}({event.call.arguments})")
     if isinstance(event, ToolResultEvent):
@@ -64,7 +64,9 @@ SCRIPT = [
 
 if __name__ == "__main__":
     properties = search.parameters["properties"]
-    print(f"search    {{'query': {properties['query']}, 'limit': {{'default': {properties['limit']['default']}, ...}}}}")
+    print(
+        f"search    {{'query': {properties['query']}, 'limit': {{'default': {properties['limit']['default']}, ...}}}}"
+    )
     with gateway_or_env(SCRIPT) as (endpoint, model):
         spec = Spec(model, pattern="react", max_steps=8, tools=[search, delete], approve=approve)
         result = Runner(openai_chat, [ReAct()]).run(spec, [user("Where is unlock() defined?")], endpoint, tell)

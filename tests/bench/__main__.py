@@ -18,7 +18,9 @@ def row(name: str, measured: str, floor: str, ratio: float | None, aim: float | 
     """One line; a `!` marks what misses its aim. The machine's mood is in both columns, so look at the ratio."""
     shown = "" if ratio is None else f"{ratio:.2f} x"
     missed = ratio is not None and aim is not None and ratio > aim
-    print(f"{name:44} {measured:>12} {floor:>12} {shown:>9}  {'' if aim is None else f'aim {aim:g}'}{'  !' if missed else ''}")
+    print(
+        f"{name:44} {measured:>12} {floor:>12} {shown:>9}  {'' if aim is None else f'aim {aim:g}'}{'  !' if missed else ''}"
+    )
 
 
 def heading(text: str, measured: str = "measured", floor: str = "floor") -> None:
@@ -62,7 +64,13 @@ def inside() -> None:
     heading("cancel() to wait() returning, ms", "median", "99th of 100")
     times = micro.cancel_seconds()
     late = times[int(len(times) * 0.99)]
-    row("  while waiting for the model", f"{1000 * statistics.median(times):.1f}", f"{1000 * late:.1f}", late / 0.02, 1.0)
+    row(
+        "  while waiting for the model",
+        f"{1000 * statistics.median(times):.1f}",
+        f"{1000 * late:.1f}",
+        late / 0.02,
+        1.0,
+    )
 
 
 def main() -> None:

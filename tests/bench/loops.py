@@ -63,7 +63,8 @@ def read_stream(response) -> dict:
                 text.append(delta["content"])
             for piece in delta.get("tool_calls") or ():
                 call = calls.setdefault(
-                    piece["index"], {"id": piece.get("id"), "type": "function", "function": {"name": "", "arguments": ""}}
+                    piece["index"],
+                    {"id": piece.get("id"), "type": "function", "function": {"name": "", "arguments": ""}},
                 )
                 call["function"]["name"] += piece["function"].get("name") or ""
                 call["function"]["arguments"] += piece["function"].get("arguments") or ""

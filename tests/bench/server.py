@@ -26,7 +26,8 @@ def gateway_process() -> Iterator[Endpoint]:
     )
     assert process.stdin and process.stdout
     try:
-        yield Endpoint(*process.stdout.readline().split())
+        base_url, key = process.stdout.readline().split()
+        yield Endpoint(base_url, key)
     finally:
         process.stdin.close()
         process.wait(10)
