@@ -146,8 +146,14 @@ class Message:
     tool_call_id: str | None = None
     echo: Echo | None = None
     meta: Mapping[str, Any] = field(factory=dict, converter=_frozen_mapping, hash=False)
+    # Looked at for every message of every request, so it is found out once.
+    has_image: bool = field(init=False, repr=False, eq=False)
     # Where each wire format keeps the JSON it made of this message; no part of its value.
     memo: dict[Any, Any] = field(factory=dict, init=False, repr=False, eq=False)
+
+    @has_image.default
+    def _look_for_an_image(self) -> bool:
+        return any(isinstance(part, Image) for part in self.content)
 
     def __attrs_post_init__(self) -> None:
         if self.role not in get_args(Role):
@@ -165,10 +171,6 @@ class Message:
     def text(self) -> str:
         """All its text in one string; images are left out."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
-
-    @property
-    def has_image(self) -> bool:
-        return any(isinstance(part, Image) for part in self.content)
 
 
 def user(*content: str | Part) -> Message:

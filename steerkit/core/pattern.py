@@ -85,7 +85,7 @@ class Turn:
                 "raise Spec.max_steps, or ask for less."
             )
         self.step += 1
-        self.emit(StepEvent())
+        self._emit(StepEvent(turn=self.number, step=self.step))
         request = Request(
             model=self.spec.model,
             messages=tuple(self.messages if messages is None else messages),
@@ -96,7 +96,7 @@ class Turn:
             cancellation=self._cancellation,
         )
         response = self.model.complete(request, self._heard if self.spec.stream else None)
-        self.emit(UsageEvent(usage=response.usage))
+        self._emit(UsageEvent(usage=response.usage, turn=self.number, step=self.step))
         if response.finish == "length":
             raise AnswerCutOff(response.message.text)
         if response.finish == "content_filter":
@@ -113,11 +113,13 @@ class Turn:
         Whatever goes wrong in it is text in that message.
         """
         self._cancellation.raise_if_requested()
-        self.emit(ToolCallEvent(call=call))
+        self._emit(ToolCallEvent(call=call, turn=self.number, step=self.step))
         context = ToolContext(call, self._cancellation.requested, self._steer_pending)
         outcome = run_tool(self.spec.tools, call, self.spec.approve, context)
         message = outcome.message(call)
-        self.emit(ToolResultEvent(call=call, message=message, error=outcome.error))
+        self._emit(
+            ToolResultEvent(call=call, message=message, error=outcome.error, turn=self.number, step=self.step)
+        )
         return message
 
     def emit(self, event: Event) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +53,7 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    function: Callable[..., Any]
+    function: Callable[..., Any] = field()
     needs_approval: bool = False
     validate: Validate | None = field(default=None, repr=False)
     _context_parameter: str | None = field(init=False, repr=False)
@@ -59,6 +61,15 @@ class Tool:
     @_context_parameter.default
     def _find_context_parameter(self) -> str | None:
         return context_parameter(self.function)
+
+    @function.validator
+    def _refuse_async(self, _attribute: object, function: Callable[..., Any]) -> None:
+        kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+        if any(is_kind(code) for is_kind in kinds for code in (function, type(function).__call__)):
+            raise TypeError(
+                f"The tool {self.name!r} is async or a generator, so the model would read the name of an object "
+                "instead of a result: make it a plain function that returns."
+            )
 
     def run(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Call the function with validated arguments, and with the context if it wants one."""
@@ -127,15 +138,17 @@ def _encodable(text: str) -> str:
 
 
 def context_parameter(function: Callable[..., Any]) -> str | None:
-    """The name of the parameter typed `ToolContext`, if there is one."""
+    """The name of the parameter typed `ToolContext` or `ToolContext | None`, if there is one."""
     try:
-        parameters = inspect.signature(function).parameters
+        parameters = inspect.signature(function, eval_str=True).parameters
     except (TypeError, ValueError):
         return None
+    except Exception:  # a hint that cannot be evaluated leaves all of them as text
+        parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
-        # Under `from __future__ import annotations` the type is its text.
-        if parameter.annotation in (ToolContext, "ToolContext") or (
-            isinstance(parameter.annotation, str) and parameter.annotation.endswith(".ToolContext")
-        ):
+        hint = parameter.annotation
+        if isinstance(hint, str) and re.search(r"\bToolContext\b", hint):
+            return parameter.name
+        if ToolContext in (hint, *typing.get_args(hint)):
             return parameter.name
     return None

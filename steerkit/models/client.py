@@ -62,6 +62,7 @@ class WireClient:
             except ModelError as error:
                 if shown.texts:
                     error.partial = error.partial or "".join(shown.texts)
+                    error.retryable = False
                     raise self._named(error, model) from None
                 cured = self._wire.cure(error, request, self._endpoint, settings)
                 if cured is None or cured in tried:

@@ -88,7 +88,8 @@ class ChatWire:
     def encode(self, request: Request, endpoint: Endpoint, settings: Settings, *, stream: bool) -> bytes:
         style = _style(endpoint.base_url, request.model.name, settings)
         fields = _fields(request, endpoint, settings, stream)
-        messages = [_message_json(message, style) for message in shape(request.messages, settings.mode)]
+        shaped = shape(request.messages, settings.mode)
+        messages = [message.memo.get(style) or _message_json(message, style) for message in shaped]
         if request.system:
             messages.insert(0, _system_json(request.system))
         tools = b',"tools":' + _tools_json(request.tools) if request.tools and "tools" not in fields else b""
@@ -218,9 +219,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _message_json(message: Message, style: _Style) -> bytes:
-    made: bytes | None = message.memo.get(style)
-    if made is None:
-        made = message.memo.setdefault(style, dumps(_message(message, style)))
+    made: bytes = message.memo.setdefault(style, dumps(_message(message, style)))
     return made
 
 

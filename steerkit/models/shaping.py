@@ -31,7 +31,7 @@ def shape(messages: Sequence[Message], mode: Mode, *, images_in_results: bool = 
     shaped = [message for message in messages if message.role != "assistant" or _says_something(message)]
     if mode == "fold":
         shaped = _fold(shaped)
-    if not images_in_results:
+    if not images_in_results and any(message.has_image for message in shaped):
         shaped = _images_behind_results(shaped)
     if mode == "system":
         shaped = _as_system(shaped)

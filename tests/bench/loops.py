@@ -75,7 +75,7 @@ def read_stream(response) -> dict:
 
 
 def with_steerkit(base_url: str, key: str, steps: int, stream: bool, mark) -> None:
-    from steerkit import Endpoint, Runner, Spec, StepEvent, Tool, user
+    from steerkit import Endpoint, Runner, Spec, StepEvent, tool, user
     from steerkit.models import openai_chat
     from steerkit.patterns import ReAct
 
@@ -83,8 +83,11 @@ def with_steerkit(base_url: str, key: str, steps: int, stream: bool, mark) -> No
         if type(event) is StepEvent:
             mark()
 
-    function = TOOL["function"]
-    add = Tool("add", function["description"], function["parameters"], lambda a, b: str(a + b))
+    @tool
+    def add(a: int, b: int) -> str:
+        """Add two numbers."""
+        return str(a + b)
+
     spec = Spec(f"steps-{steps}", "react", max_steps=steps, tools=[add], stream=stream)
     Runner(openai_chat, [ReAct()]).run(spec, [user(TASK)], Endpoint(base_url, key), watch)
 
