@@ -70,28 +70,43 @@ def serve(connection: socket.socket, answer: Callable[[HttpRequest], HttpAnswer 
 
 
 def _read(reader: BinaryIO) -> HttpRequest | None:
-    """The next request, or None if there is none, or something else than one."""
+    """The next request, or None if there is none, or something else than a whole one."""
     first = reader.readline(_LONGEST_LINE).decode("latin-1").split()
     if len(first) != 3 or not first[2].startswith("HTTP/1."):
         return None
     headers: dict[str, str] = {}
-    while (line := reader.readline(_LONGEST_LINE).decode("latin-1").rstrip("\r\n")) != "":
+    while (line := _line(reader)) != "":
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    length = headers.get("content-length", "0")
-    body = (
-        _read_chunks(reader) if "transfer-encoding" in headers else reader.read(int(length) if length.isdigit() else 0)
-    )
+    try:
+        chunked = "transfer-encoding" in headers
+        body = _read_chunks(reader) if chunked else _exactly(reader, int(headers.get("content-length", "0")))
+    except ValueError:  # a length that is no number
+        return None
     return HttpRequest(first[0], first[1], headers, body)
 
 
 def _read_chunks(reader: BinaryIO) -> bytes:
     body = b""
-    while (size := int(reader.readline(_LONGEST_LINE).split(b";")[0] or b"0", 16)) > 0:
-        body += reader.read(size)
-        reader.readline(_LONGEST_LINE)
-    reader.readline(_LONGEST_LINE)
+    while (size := int(_line(reader).partition(";")[0], 16)) > 0:
+        body += _exactly(reader, size)
+        _line(reader)
+    _line(reader)
     return body
+
+
+def _line(reader: BinaryIO) -> str:
+    line = reader.readline(_LONGEST_LINE)
+    if not line.endswith(b"\n"):
+        raise ConnectionResetError("The client went away in the middle of a request.")
+    return line.decode("latin-1").rstrip("\r\n")
+
+
+def _exactly(reader: BinaryIO, size: int) -> bytes:
+    data = reader.read(size)
+    if len(data) < size:
+        raise ConnectionResetError("The client went away in the middle of a request.")
+    return data
 
 
 def _send(connection: socket.socket, answer: HttpAnswer) -> None:

@@ -235,9 +235,9 @@ def test_a_verbatim_answer_without_framing_ends_with_the_connection(connect: Con
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
 def test_an_aborted_answer_never_looks_whole(framing: Any, connect: Connect) -> None:
     lost = pytest.raises((http.client.IncompleteRead, ConnectionResetError))
-    with Gateway([raw("abc", framing=framing, abort=True)]) as gateway, lost:
-        with send(connect(gateway), body_for(CHAT)) as answer:
-            answer.read()
+    aborted = Gateway([raw("abc", framing=framing, abort=True)])
+    with aborted as gateway, lost, send(connect(gateway), body_for(CHAT)) as answer:
+        answer.read()
 
 
 def test_a_verbatim_answer_pauses_after_so_many_bytes() -> None:
@@ -300,15 +300,31 @@ def test_a_body_may_be_sent_in_chunks(connect: Connect) -> None:
         assert [recorded.body for recorded in gateway.requests] == [body_for(CHAT)] * 2
 
 
-@pytest.mark.parametrize("spoken", [b"", b"hello\r\n\r\n", b"POST /v1/chat/completions HTTP/1.1\r\ncontent-le"])
-def test_a_client_that_does_not_finish_a_request_disturbs_nobody(
-    spoken: bytes, capfd: pytest.CaptureFixture[str]
-) -> None:
+POST = b"POST /v1/chat/completions HTTP/1.1\r\n"
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [
+        b"",
+        b"hello\r\n\r\n",
+        b"one two three\r\n\r\n",
+        POST + b"content-le",
+        POST + b"content-length: 9\r\n\r\n{}",
+        POST + b"content-length: x\r\n\r\n",
+        POST + b"transfer-encoding: chunked\r\n\r\nx\r\n",
+        POST + b"transfer-encoding: chunked\r\n\r\n9\r\n{}",
+    ],
+)
+def test_a_client_that_sends_no_whole_request_disturbs_nobody(spoken: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     with Gateway([say("one")]) as gateway:
         url = urlsplit(gateway.endpoint.base_url)
         with socket.create_connection((url.hostname or "", url.port or 0)) as connection:
             connection.sendall(spoken)
-        assert post(gateway, CHAT).status_code == 200
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+        post(gateway, CHAT)
+        assert [recorded.body for recorded in gateway.requests] == [body_for(CHAT)]
 
     assert capfd.readouterr() == ("", "")
 
