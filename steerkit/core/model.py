@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
 
 from attrs import Factory, field, frozen
 
@@ -74,6 +73,8 @@ class Endpoint:
     placement: Placement = "auto"
 
     def __attrs_post_init__(self) -> None:
+        from urllib.parse import urlsplit  # not at the top: it takes longer to import than this module
+
         url = urlsplit(self.base_url if isinstance(self.base_url, str) else "")
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"Endpoint.base_url is like 'https://api.openai.com/v1', not {self.base_url!r}.")

@@ -117,9 +117,7 @@ class Turn:
         context = ToolContext(call, self._cancellation.requested, self._steer_pending)
         outcome = run_tool(self.spec.tools, call, self.spec.approve, context)
         message = outcome.message(call)
-        self._emit(
-            ToolResultEvent(call=call, message=message, error=outcome.error, turn=self.number, step=self.step)
-        )
+        self._emit(ToolResultEvent(call=call, message=message, error=outcome.error, turn=self.number, step=self.step))
         return message
 
     def emit(self, event: Event) -> None:
