@@ -18,9 +18,8 @@ def row(name: str, measured: str, floor: str, ratio: float | None, aim: float | 
     """One line; a `!` marks what misses its aim. The machine's mood is in both columns, so look at the ratio."""
     shown = "" if ratio is None else f"{ratio:.2f} x"
     missed = ratio is not None and aim is not None and ratio > aim
-    print(
-        f"{name:44} {measured:>12} {floor:>12} {shown:>9}  {'' if aim is None else f'aim {aim:g}'}{'  !' if missed else ''}"
-    )
+    aimed = "" if aim is None else f"aim {aim:g}"
+    print(f"{name:44} {measured:>12} {floor:>12} {shown:>9}  {aimed}{'  !' if missed else ''}")
 
 
 def heading(text: str, measured: str = "measured", floor: str = "floor") -> None:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+from typing import Any
 
-TOOL = {
+Json = dict[str, Any]
+
+TOOL: Json = {
     "type": "function",
     "function": {
         "name": "add",
@@ -33,10 +36,10 @@ def floor_requests(base_url: str, key: str, steps: int, stream: bool, mark) -> N
 
     session = requests.Session()
     session.headers["Authorization"] = f"Bearer {key}"
-    messages: list[dict] = [{"role": "user", "content": TASK}]
+    messages: list[Json] = [{"role": "user", "content": TASK}]
     while True:
         mark()
-        body: dict = {"model": f"steps-{steps}", "messages": messages, "tools": [TOOL]}
+        body: Json = {"model": f"steps-{steps}", "messages": messages, "tools": [TOOL]}
         if stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         response = session.post(f"{base_url}/chat/completions", json=body, stream=stream, timeout=60)
@@ -51,9 +54,9 @@ def floor_requests(base_url: str, key: str, steps: int, stream: bool, mark) -> N
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 
-def read_stream(response) -> dict:
+def read_stream(response) -> Json:
     text: list[str] = []
-    calls: dict[int, dict] = {}
+    calls: dict[int, Json] = {}
     for line in response.iter_lines():
         if not line.startswith(b"data: ") or line == b"data: [DONE]":
             continue
@@ -68,7 +71,7 @@ def read_stream(response) -> dict:
                 )
                 call["function"]["name"] += piece["function"].get("name") or ""
                 call["function"]["arguments"] += piece["function"].get("arguments") or ""
-    message: dict = {"role": "assistant", "content": "".join(text) or None}
+    message: Json = {"role": "assistant", "content": "".join(text) or None}
     if calls:
         message["tool_calls"] = list(calls.values())
     return message
