@@ -188,6 +188,35 @@ class Held:
         assert self.asked.wait(PATIENCE), "the model was not asked"
 
 
+class ToldCondition(threading.Condition):
+    """A Condition that tells when a thread waits for it. Once it is taken after that, the thread is asleep."""
+
+    def __init__(self) -> None:
+        super().__init__(threading.RLock())
+        self.waiting = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waiting.set()
+        return super().wait(PATIENCE if timeout is None else timeout)
+
+    def when_waited_for(self, act: Callable[[], object]) -> None:
+        assert self.waiting.wait(PATIENCE)
+        with self:
+            pass
+        act()
+
+
+def woken(changed: ToldCondition, wait: Callable[[], object], act: Callable[[], object]) -> bool:
+    """Whether a thread that waits is woken by `act`, and not by its time-out."""
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    changed.when_waited_for(act)
+    waiter.join(PATIENCE / 2)
+    in_time = not waiter.is_alive()
+    waiter.join()
+    return in_time
+
+
 class LyingLock:
     """The lock of a Condition, which calls `when_taken` once, in the thread that has just taken it.
 

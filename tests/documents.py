@@ -44,6 +44,4 @@ def blocks(language: str) -> Iterator[Block]:
         for found in _BLOCK.finditer(text):
             if found["language"] == language:
                 line = text.count("\n", 0, found.start("code"))
-                yield Block(
-                    f"{document.name}:{line}", language, found["code"], found["script"] or "", found["output"]
-                )
+                yield Block(f"{document.name}:{line}", language, found["code"], found["script"] or "", found["output"])

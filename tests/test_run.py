@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import signal
@@ -263,6 +264,12 @@ def test_an_error_raised_by_many_waits_keeps_one_traceback() -> None:
     assert len(lengths) == 1
 
 
+def test_the_traceback_of_an_error_leads_to_the_line_that_raised_it() -> None:
+    with pytest.raises(ModelError) as raised:
+        start(ScriptedModel([fail(500)])).wait()
+    assert "complete" in [entry.name for entry in raised.traceback]
+
+
 @pytest.mark.parametrize("what", ["wait", "events", "steer"])
 def test_what_would_wait_for_itself_raises_at_once(what: str) -> None:
     runs: list[Run] = []
@@ -348,6 +355,17 @@ def test_a_with_block_does_not_raise_again_what_wait_has_raised() -> None:
         run.wait()
 
 
+def test_a_with_block_inside_the_run_itself_cancels_and_does_not_wait_for_itself() -> None:
+    def on_event(run: Run, event: Event) -> None:
+        if isinstance(event, UsageEvent):
+            with contextlib.suppress(ZeroDivisionError), run:
+                raise ZeroDivisionError
+
+    run = start(ScriptedModel([say("A")]), on_event=on_event)
+    with pytest.raises(RunCancelled):
+        run.wait(PATIENCE)
+
+
 # ---- cancel
 
 
@@ -405,6 +423,16 @@ def test_a_pattern_that_catches_every_exception_is_cancelled_all_the_same() -> N
         run.wait(PATIENCE)
 
 
+def test_after_a_cancel_no_step_is_begun_and_the_step_limit_is_not_what_ended_it() -> None:
+    def on_event(run: Run, event: Event) -> None:
+        if isinstance(event, ToolResultEvent):
+            run.cancel()
+
+    run = start(ScriptedModel([call("look")]), tools=[look], max_steps=1, on_event=on_event)
+    with pytest.raises(RunCancelled):
+        run.wait()
+
+
 def test_a_cancel_after_the_end_changes_nothing() -> None:
     run = start(ScriptedModel([say("A")]))
     run.wait()
@@ -456,16 +484,19 @@ def test_every_look_at_the_messages_shows_each_applied_steer_once() -> None:
     def on_event(run: Run, event: Event) -> None:
         if isinstance(event, ToolResultEvent):
             run.steer("S")
+        if isinstance(event, UsageEvent) and event.step == 3:
+            run.steer("T")
         applied.extend([event.steer.text] if isinstance(event, SteerEvent) else [])
         applied.extend(steer.text for steer in event.steers) if isinstance(event, TurnEvent) else None
         in_thread(lambda: looks.append(said(run.messages)))
         assert looks[-1] == applied, event
 
     applied: list[str] = []
-    script = [call("look"), call("look"), say("A")]
+    script = [call("look"), call("look"), say("A"), say("B")]
     run = start(ScriptedModel(script), tools=[look], on_event=on_event, steer_continuations=1)
     run.wait()
     assert run.event_errors == 0
+    assert looks[-1] == ["S", "S", "T"]
 
 
 def test_the_messages_between_two_turns_show_each_steer_once() -> None:
@@ -645,7 +676,30 @@ def test_the_worker_keeps_a_program_alive_and_is_named_after_the_pattern() -> No
 
     start(ScriptedModel([]), pattern).wait()
     assert (workers[0].daemon, workers[0].name) == (False, "steerkit-function")
-    assert not workers[0].is_alive()
+
+
+def test_when_wait_has_returned_the_worker_is_gone() -> None:
+    held = Held(say("A"))
+    run = start(ScriptedModel([held]))
+    held.wait()
+    joining = threading.Event()
+    ended, join = run._ended.set, run._worker.join
+
+    def slowly() -> None:
+        ended()
+        joining.wait(PATIENCE)  # the worker has told its end, and is not gone
+
+    def told_join(timeout: float | None = None) -> None:
+        joining.set()
+        join(timeout)
+
+    run._ended.set = slowly  # type: ignore[method-assign]
+    run._worker.join = told_join  # type: ignore[method-assign]
+    held.go.set()
+    run.wait()
+    alive = run._worker.is_alive()
+    joining.set()
+    assert not alive
 
 
 def test_the_repr_of_a_run_says_how_far_it_is() -> None:

@@ -418,6 +418,18 @@ def test_two_threads_that_steer_and_one_that_cancels_at_the_locked_step_agree() 
     assert accounted(run, got, model).unapplied_steers == tuple(got)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_end_that_fails_itself_leaves_nobody_waiting() -> None:
+    held = Held(say("A"))
+    run = start(ScriptedModel([held]))
+    held.wait()
+    run._counting = None  # type: ignore[assignment]
+    held.go.set()
+    in_thread(lambda: list(run.events()))
+    with pytest.raises(AssertionError):
+        run.wait(PATIENCE)
+
+
 def test_done_is_true_only_after_the_last_event_was_told() -> None:
     seen: list[bool] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
@@ -46,7 +47,8 @@ SUBMIT_PLAN = Tool(
     function=lambda steps: steps,
 )
 
-_REFERENCE = re.compile(r"#E(\d+)")
+_REFERENCE = re.compile(r"#E[0-9]+")
+_NO_STEPS = "The model's plan is no list of steps with a tool and arguments, so no tool was run"
 
 
 @frozen
@@ -84,13 +86,13 @@ class ReWOO:
         turn.messages.append(reply)
         submitted = reply.tool_calls[0]
 
-        results: list[str] = []
-        for step in read_plan(submitted, turn.spec.max_steps):
+        results: dict[str, str] = {}
+        for number, step in enumerate(read_plan(submitted, turn.spec.max_steps), 1):
             arguments = json.dumps(fill_in(step.arguments, results), ensure_ascii=False)
             # A call of the pattern's own: the model sees its result inside that of submit_plan.
-            call = ToolCall(f"{submitted.id}-E{len(results) + 1}", step.tool, arguments)
-            results.append(turn.answer(call).text)
-        evidence = "\n\n".join(f"#E{number}: {result}" for number, result in enumerate(results, 1))
+            call = ToolCall(f"{submitted.id}-E{number}", step.tool, arguments)
+            results[f"#E{number}"] = turn.answer(call).text
+        evidence = "\n\n".join(f"{reference}: {result}" for reference, result in results.items())
         turn.messages.append(tool_result(submitted.id, f"{SOLVING}\n\n{evidence}"))
 
         # The same system prompt and tools again, so that what the provider bound or cached for them still holds.
@@ -106,11 +108,12 @@ def read_plan(submitted: ToolCall, most: int) -> list[PlanStep]:
         PlanError: they are not of that form, there are none, or more than `most`.
     """
     try:
-        steps = [PlanStep(str(step["tool"]), dict(step["arguments"])) for step in submitted.parse()["steps"]]
+        planned = submitted.parse()["steps"]
+        steps = [PlanStep(step["tool"], step["arguments"]) for step in planned]
     except (ValueError, KeyError, TypeError) as error:
-        raise PlanError(
-            f"The model's plan is no list of steps with a tool and arguments, so no tool was run: {error}"
-        ) from error
+        raise PlanError(f"{_NO_STEPS}: {error}") from error
+    if not isinstance(planned, list) or not all(map(_is_well_formed, steps)):
+        raise PlanError(f"{_NO_STEPS}.")
     if not steps:
         raise PlanError("The model's plan is empty, so no tool was run.")
     if len(steps) > most:
@@ -118,13 +121,19 @@ def read_plan(submitted: ToolCall, most: int) -> list[PlanStep]:
     return steps
 
 
-def fill_in(value: Any, results: list[str]) -> Any:
-    """`value` with every `#E1` in its texts replaced by that step's result. Text only: nothing is ever evaluated.
+def _is_well_formed(step: PlanStep) -> bool:
+    return isinstance(step.tool, str) and isinstance(step.arguments, dict)
+
+
+def fill_in(value: Any, results: Mapping[str, str]) -> Any:
+    """`value` with every `#E1` in its texts replaced by `results["#E1"]`. Text only: nothing is ever evaluated.
 
     A step that has not run has no result; what stands in its place says so, for the tool and the model to read.
     """
     if isinstance(value, str):
-        return _REFERENCE.sub(lambda found: _result(int(found[1]), found[0], results), value)
+        return _REFERENCE.sub(
+            lambda found: results.get(found[0], f"({found[0]} has not run, so it has no result)"), value
+        )
     if isinstance(value, list):
         return [fill_in(item, results) for item in value]
     if isinstance(value, dict):
@@ -132,5 +141,5 @@ def fill_in(value: Any, results: list[str]) -> Any:
     return value
 
 
-def _result(number: int, reference: str, results: list[str]) -> str:
-    return results[number - 1] if 1 <= number <= len(results) else f"({reference} has not run, so it has no result)"
+def _result(reference: str, results: Mapping[str, str]) -> str:
+    return results.get(reference, f"({reference} has not run, so it has no result)")

@@ -5,6 +5,7 @@ The libraries are loaded when the first function is decorated, not by `import st
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from steerkit.core.tool import Tool, context_parameter
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.errors import PydanticUserError
 
 
 @overload
@@ -50,8 +52,9 @@ def _make_tool(function: Callable[..., Any], name: str | None, needs_approval: b
 
     if not callable(function):
         raise TypeError(f"@tool decorates a function, not {function!r}.")
-    name = name or str(getattr(function, "__name__", type(function).__name__))
-    documentation = docstring_parser.parse(inspect.getdoc(function) or "")
+    code = _code(function)
+    name = name or str(code.__name__ if code.__name__ != "__call__" else type(function).__name__)
+    documentation = docstring_parser.parse(inspect.getdoc(code) or "")
     described = {parameter.arg_name: parameter.description or "" for parameter in documentation.params}
     model = _arguments_model(function, name, described)
     return Tool(
@@ -62,6 +65,13 @@ def _make_tool(function: Callable[..., Any], name: str | None, needs_approval: b
         needs_approval=needs_approval,
         validate=_validator(model),
     )
+
+
+def _code(function: Callable[..., Any]) -> Any:
+    """What has the hints and the docstring: of a `functools.partial`, the function in it; of an object, its call."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _arguments_model(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> type[BaseModel]:
@@ -81,20 +91,25 @@ def _arguments_model(function: Callable[..., Any], name: str, described: Mapping
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"The tool {name!r}: a model gives arguments by name, so {parameter} cannot be filled.")
         if parameter.name not in hints:
-            raise TypeError(f"The tool {name!r}: the parameter {parameter.name!r} has no type hint.")
+            raise TypeError(
+                f"The tool {name!r}: the parameter {parameter.name!r} has no type hint, so it has no schema. "
+                "Add one; of a method, make the tool when it is bound: tool(self.method)."
+            )
         hint, description = _description(hints[parameter.name], described.get(parameter.name))
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[f"f{number}"] = (hint, pydantic.Field(default, alias=parameter.name, description=description))
+        # Not `description=None`, which would take away the description of a Field in the hint.
+        described_as: dict[str, Any] = {"description": description} if description else {}
+        fields[f"f{number}"] = (hint, pydantic.Field(default, alias=parameter.name, **described_as))
     try:
         config = pydantic.ConfigDict(extra="forbid", validate_default=False, arbitrary_types_allowed=False)
         return pydantic.create_model(name, __config__=config, **fields)
     except pydantic.errors.PydanticUserError as error:
-        raise TypeError(f"The tool {name!r}: no schema can be made of its type hints. {error.message}") from None
+        raise _no_schema(name, error) from None
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(function, include_extras=True)
+        return typing.get_type_hints(_code(function), include_extras=True)
     except NameError as error:
         raise TypeError(f"The tool {name!r}: a type hint cannot be found where it is defined: {error}.") from None
 
@@ -111,6 +126,13 @@ def _description(hint: Any, documented: str | None) -> tuple[Any, str | None]:
     return hint, documented or None
 
 
+def _no_schema(name: str, error: PydanticUserError) -> TypeError:
+    # What follows its first sentence is advice for pydantic's own users.
+    return TypeError(
+        f"The tool {name!r}: no schema can be made of its type hints. {error.message.split('. ')[0].rstrip('.')}."
+    )
+
+
 def _schema(model: type[BaseModel], name: str) -> dict[str, Any]:
     import pydantic
     from pydantic.json_schema import GenerateJsonSchema
@@ -121,10 +143,13 @@ def _schema(model: type[BaseModel], name: str) -> dict[str, Any]:
         def field_title_should_be_set(self, _schema: Any) -> bool:
             return False
 
+        def emit_warning(self, _kind: str, _detail: str) -> None:
+            """A default that JSON cannot hold is left out of the schema; it is the function's own business."""
+
     try:
         schema = model.model_json_schema(by_alias=True, schema_generator=Untitled)
     except pydantic.errors.PydanticUserError as error:
-        raise TypeError(f"The tool {name!r}: no schema can be made of its type hints. {error.message}") from None
+        raise _no_schema(name, error) from None
     schema.pop("title", None)
     schema.setdefault("properties", {})
     return schema

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jsonschema
+import referencing
 
 
 def validator(schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], Mapping[str, Any]]:
@@ -21,7 +22,8 @@ def validator(schema: Mapping[str, Any]) -> Callable[[dict[str, Any]], Mapping[s
         kind.check_schema(dict(schema))
     except jsonschema.SchemaError as error:
         raise ValueError(f"its parameters are no valid JSON schema: {error.message}.") from None
-    checker = kind(dict(schema))
+    # With a registry of its own, jsonschema does not fetch what a "$ref" names: a schema may come from anywhere.
+    checker = kind(dict(schema), registry=referencing.Registry())
 
     def validate(arguments: dict[str, Any]) -> Mapping[str, Any]:
         faults = [f"{error.json_path}: {error.message}" for error in checker.iter_errors(arguments)]

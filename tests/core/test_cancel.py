@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from steerkit.core.cancel import Cancellation, Cancelled
-from tests.conftest import PATIENCE, LyingLock, in_thread
+from tests.conftest import LyingLock, ToldCondition, in_thread, woken
 
 
 def lying(cancellation: Cancellation) -> LyingLock:
@@ -125,12 +125,11 @@ def test_a_cancelled_run_is_unwound_by_what_no_pattern_catches_by_accident() -> 
     assert not issubclass(Cancelled, Exception)
 
 
-def test_a_flag_can_be_waited_for() -> None:
+def test_a_cancel_wakes_who_waits_for_its_flag() -> None:
     cancellation = Cancellation()
     assert not cancellation.requested
     assert cancellation.requested.wait(0) is False
-    canceller = threading.Thread(target=cancellation.request)
-    canceller.start()
-    assert cancellation.requested.wait(PATIENCE) is True
-    canceller.join()
+    cancellation._changed = cancellation.requested._changed = changed = ToldCondition()
+    assert woken(changed, cancellation.requested.wait, cancellation.request)
     assert cancellation.requested
+    assert cancellation.requested.wait(0) is True

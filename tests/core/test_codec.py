@@ -66,7 +66,7 @@ def test_what_is_empty_is_left_out() -> None:
         {"format": FORMAT, "messages": [{"role": "user", "content": [{"type": "sound"}]}]},
         {
             "format": FORMAT,
-            "messages": [{"role": "user", "content": [{"type": "image", "data": "%", "media_type": ""}]}],
+            "messages": [{"role": "user", "content": [{"type": "image", "data": "QQ%==", "media_type": "image/png"}]}],
         },
         {"format": FORMAT, "messages": [{"role": "assistant", "content": [], "tool_calls": [{}]}]},
         {"format": FORMAT, "messages": [{"role": "assistant", "content": [], "echo": {"who": "x"}}]},

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+
+import pytest
 
 from steerkit import EndEvent, Event, Result, StepEvent, TextEvent, Usage
 from steerkit.core.event_log import EventLog
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, ToldCondition, woken
 
 END = EndEvent(result=Result("", (), Usage(), 0, 1, ()))
 
@@ -28,7 +31,14 @@ def test_a_reader_gets_events_as_they_come() -> None:
     assert list(reader) == [END]
 
 
-def test_readers_that_wait_are_woken_by_events_and_by_the_close() -> None:
+@pytest.mark.parametrize("end", [lambda log: log.append(END), lambda log: log.close()], ids=["append", "close"])
+def test_a_reader_that_waits_is_woken(end: Callable[[EventLog], object]) -> None:
+    log = EventLog()
+    log._changed = changed = ToldCondition()
+    assert woken(changed, lambda: list(log.read()), lambda: end(log))
+
+
+def test_many_readers_get_the_same_events() -> None:
     log = EventLog()
     seen: list[list[Event]] = [[], [], []]
     readers = [threading.Thread(target=lambda mine=mine: mine.extend(log.read())) for mine in seen]

@@ -13,7 +13,7 @@ from steerkit import Image, Text
 from steerkit.core.message import parts
 from steerkit.core.steer import steer_content
 from steerkit.core.steer_queue import SteerQueue
-from tests.conftest import PATIENCE, in_thread
+from tests.conftest import in_thread
 
 
 @given(st.text().filter(str.strip))
@@ -62,17 +62,6 @@ def test_two_steers_that_say_the_same_are_two() -> None:
 
 def test_the_ids_of_two_queues_differ() -> None:
     assert SteerQueue().put(parts("a")).id != SteerQueue().put(parts("a")).id
-
-
-def test_a_wait_for_the_fate_of_a_steer_ends_with_it() -> None:
-    queue = SteerQueue()
-    steer = queue.put(parts("a"))
-    seen: list[str] = []
-    waiter = threading.Thread(target=lambda: seen.append(steer.wait(PATIENCE)))
-    waiter.start()
-    queue.withdraw(steer)
-    waiter.join()
-    assert seen == ["withdrawn"]
 
 
 def test_a_wait_that_takes_too_long_says_pending() -> None:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from steerkit import RunFinished, Steer, SteerQueueFull
 from steerkit.core.message import parts
 from steerkit.core.steer_queue import SteerQueue
-from tests.conftest import PATIENCE, LyingLock, in_thread
+from tests.conftest import LyingLock, ToldCondition, in_thread, woken
 
 OVER = "The run has ended."
 
@@ -271,25 +271,25 @@ def test_the_flag_wakes_who_waits_for_it(way: str) -> None:
     if way == "put_back":
         put(queue, "a")
         taken = queue.take()
-    waiting, seen = threading.Event(), []
+    queue._changed = queue.steer_pending._changed = changed = ToldCondition()
+    assert woken(changed, queue.steer_pending.wait, lambda: put(queue, "a") if way == "put" else queue.put_back(taken))
 
-    class Told(threading.Condition):
-        def wait(self, timeout: float | None = None) -> bool:
-            waiting.set()
-            return super().wait(timeout)
 
-    queue._changed = queue.steer_pending._changed = Told(threading.RLock())
-    waiter = threading.Thread(target=lambda: seen.append(queue.steer_pending.wait(PATIENCE / 2)))
-    waiter.start()
-    assert waiting.wait(PATIENCE)
-    with queue._changed:
-        waiting.clear()
-    if way == "put":
-        put(queue, "a")
-    else:
-        queue.put_back(taken)
-    waiter.join(PATIENCE / 4)
-    assert seen == [True]
+FATES: dict[str, Callable[[SteerQueue, Steer], object]] = {
+    "applied": lambda queue, _: queue.settle(queue.take(), 0, [1]),
+    "continued": lambda queue, _: queue.end_turn(more=True, reason=OVER),
+    "withdrawn": lambda queue, steer: queue.withdraw(steer),
+    "unapplied": lambda queue, _: queue.close(OVER),
+}
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_its_fate_wakes_who_waits_for_a_steer(fate: str) -> None:
+    queue = SteerQueue()
+    queue._changed = changed = ToldCondition()
+    (steer,) = put(queue, "a")
+    assert woken(changed, steer.wait, lambda: FATES[fate](queue, steer))
+    assert steer.state == fate
 
 
 # ---- who comes between

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from steerkit.core.message import Image, Message, Text, ToolCall, assistant, tool_result, user
 from steerkit.core.model import Endpoint, ModelRef, Request
+from steerkit.models.anthropic_messages_wire import AnthropicMessagesWire
 from steerkit.models.openai_chat_wire import ChatWire
+from steerkit.models.openai_responses_wire import OpenAIResponsesWire
 from steerkit.models.shaping import BRIDGE, is_steer, shape, short_id
 from steerkit.models.wire import Mode, Settings, Wire
 
@@ -20,7 +22,11 @@ MODES: tuple[Mode, ...] = ("raw", "bridge", "fold", "join", "system")
 PICTURE = Image(b"\x89PNG", "image/png")
 
 # Wires to compare, each with the field of its body that holds the conversation.
-WIRES: dict[str, tuple[Callable[[], Wire], str]] = {"openai_chat": (ChatWire, "messages")}
+WIRES: dict[str, tuple[Callable[[], Wire], str]] = {
+    "anthropic_messages": (AnthropicMessagesWire, "messages"),
+    "openai_chat": (ChatWire, "messages"),
+    "openai_responses": (OpenAIResponsesWire, "input"),
+}
 
 
 def steer(*content: str | Image) -> Message:

@@ -42,22 +42,25 @@ def _read(run: Run, on_late: Callable[[str], None]) -> None:
     descriptor = _stdin_descriptor()
     if descriptor is None:
         return
-    buffer = b""
+    rest = b""
     while not run.done:
         try:
-            if not _readable(descriptor):
+            # A line that comes when the run has ended is for the next reader, which may wait for it already.
+            if not _readable(descriptor) or run.done:
                 continue
             data = os.read(descriptor, 65536)
         except OSError:  # closed meanwhile; a terminal that hung up
-            data = b""
-        *lines, buffer = (buffer + data).split(b"\n") if data else (buffer, b"")
-        for line in lines:
-            _steer(run, line.decode("utf-8", "replace").rstrip("\r"), on_late)
+            break
         if not data:
-            return
+            break
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            _steer(run, line, on_late)
+    _steer(run, rest, on_late)  # a line that the end of the input, or of the run, cut short
 
 
-def _steer(run: Run, line: str, on_late: Callable[[str], None]) -> None:
+def _steer(run: Run, typed: bytes, on_late: Callable[[str], None]) -> None:
+    line = typed.decode("utf-8", "replace").rstrip("\r")
     if not line.strip():
         return
     try:
