@@ -139,7 +139,3 @@ def fill_in(value: Any, results: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {key: fill_in(item, results) for key, item in value.items()}
     return value
-
-
-def _result(reference: str, results: Mapping[str, str]) -> str:
-    return results.get(reference, f"({reference} has not run, so it has no result)")

@@ -146,8 +146,9 @@ def test_a_stream_pauses_exactly_where_it_was_told_to(path: str) -> None:
     with Gateway([say("Hello there").pausing(gate, after=6)]) as gateway:
         answer = post(gateway, path, body_for(path, stream=True), stream=True)
         sent = b""
-        while not gate.looked_at.is_set() or b'"o "' not in sent:
+        while b'"o "' not in sent:
             sent += answer.raw.read1(65536)
+        assert gate.looked_at.wait(PATIENCE)
         assert b"the" not in sent
         gate.set()
         assert b'"ere"' in answer.raw.read()
