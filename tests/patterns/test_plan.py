@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
-from steerkit import AnswerCutOff, PlanError, SteerkitError, StepLimitReached, tool
+from steerkit import AnswerCutOff, PlanError, Request, Response, SteerkitError, StepLimitReached, tool
+from steerkit.core.message import Echo
+from steerkit.core.model import OnText
 from steerkit.patterns import Plan
 from steerkit.patterns.plan import ACTING, PLANNING
 from steerkit.testing import ScriptedModel, call, say
@@ -94,3 +97,15 @@ def test_one_plan_object_serves_runs_at_once() -> None:
     pattern = Plan()
     runs = [start(ScriptedModel([say(f"plan {n}"), say(f"x {n}")]), pattern) for n in range(4)]
     assert [run.wait().output for run in runs] == ["x 0", "x 1", "x 2", "x 3"]
+
+
+def test_what_a_provider_bound_to_the_planning_request_is_not_sent_in_the_next() -> None:
+    class Thinking(ScriptedModel):
+        def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+            response = super().complete(request, on_text)
+            return evolve(response, message=evolve(response.message, echo=Echo("scripted", '{"signature": "abc"}')))
+
+    model = Thinking([say("1. look"), say("x")])
+    result = start(model, Plan()).wait()
+    assert [message.echo for message in model.requests[1].messages] == [None, None, None]
+    assert result.messages[-1].echo is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steerkit import SteerEvent, StepEvent, Turn, TurnEvent, tool, user
+from steerkit import SteerEvent, StepEvent, Turn, TurnEvent, tool, tool_result, user
 from steerkit.core.pairing import check_pairs
 from steerkit.testing import ScriptedModel, call, say
 from tests.conftest import Held, said, start, texts
@@ -105,3 +105,29 @@ def test_a_steer_that_comes_while_the_history_is_shortened_is_the_newest_message
     start(model, run, tools=[look], on_event=steering_at(StepEvent, "S", number=4)).wait()
     assert texts(asked(model, 4)) == ["Summary.", "", "seen", label("S")]
     assert texts(asked(model, 5)) == ["Summary.", "", "seen", label("S"), "", "seen"]
+
+
+def test_a_steer_behind_a_result_that_was_shortened_stays_outside_the_call() -> None:  # B107
+    def run(turn: Turn) -> str:
+        _act(turn)
+        turn.ask()
+        turn.messages[-1] = tool_result(turn.messages[-1].tool_call_id or "", "(shortened)")
+        return turn.ask().message.text
+
+    model = ScriptedModel([call("look") + call("look"), say("x"), say("y")])
+    start(model, run, tools=[look], on_event=steering_at(StepEvent, "S", number=2)).wait()
+    assert texts(asked(model, 1))[2:] == ["seen", "seen", label("S")]
+    assert texts(asked(model, 2))[2:] == ["seen", "(shortened)", label("S")]
+
+
+def test_a_steer_is_not_the_last_word_of_a_history_that_was_put_in_another_order() -> None:  # B107, B44
+    def run(turn: Turn) -> str:
+        turn.messages.append(turn.ask().message)
+        first, answer = turn.messages
+        turn.messages[:] = [user("Summary."), answer, user("Once more:"), first]
+        return turn.ask().message.text
+
+    model = ScriptedModel([say("x"), say("y")])
+    start(model, run, on_event=steering_at(TurnEvent, "S")).wait()
+    assert texts(asked(model, 0)) == ["Q", label("S")]
+    assert texts(asked(model, 1)) == ["Summary.", "x", "Once more:", label("S"), "Q"]
