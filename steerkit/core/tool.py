@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import json
 import re
@@ -130,7 +131,22 @@ def _content(value: Any) -> tuple[Part, ...]:
         return (value,)
     if isinstance(value, (list, tuple)) and any(isinstance(item, (Text, Image)) for item in value):
         return parts(value)
-    return parts(_encodable(json.dumps(value, ensure_ascii=False, default=str)))
+    return parts(_encodable(json.dumps(value, ensure_ascii=False, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: models, dataclasses and attrs classes by their fields, an enum by its value."""
+    dump = getattr(value, "model_dump", None)  # pydantic
+    if callable(dump):
+        return dump(mode="json")
+    fields = getattr(value, "__dataclass_fields__", None) or {
+        each.name: each for each in getattr(value, "__attrs_attrs__", ())
+    }
+    if fields:
+        return {name: getattr(value, name) for name in fields}
+    if isinstance(value, (set, frozenset)):
+        return list(value)
+    return value.value if isinstance(value, enum.Enum) else str(value)
 
 
 def _encodable(text: str) -> str:

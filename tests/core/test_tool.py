@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from collections.abc import Callable
 from typing import Any
 
+import pydantic
 import pytest
+from attrs import frozen
 
 from steerkit import Image, Text, Tool, ToolCall, ToolContext
 from steerkit.core.cancel import Cancellation, Cancelled
@@ -13,6 +17,25 @@ from steerkit.core.tool import Outcome, run_tool
 
 IMAGE = Image(b"x", "image/png")
 FLAG = Cancellation().requested
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    colour: Colour = Colour.RED
+
+
+@frozen
+class Line:
+    points: list[Point]
+
+
+class Model(pydantic.BaseModel):
+    colour: Colour
 
 
 def ran(
@@ -41,6 +64,9 @@ def text(outcome: Outcome) -> str:
         ({"a": "\u00e9"}, '{"a": "\u00e9"}'),
         ([1, "b"], '[1, "b"]'),
         (b"x", "\"b'x'\""),
+        (Line([Point(1)]), '{"points": [{"x": 1, "colour": "red"}]}'),
+        ([Model(colour=Colour.RED)], '[{"colour": "red"}]'),
+        ({"seen": {1}}, '{"seen": [1]}'),
     ],
 )
 def test_what_a_tool_returns_is_read_as_text_or_json(value: Any, shown: str) -> None:
