@@ -71,7 +71,9 @@ class Run:
         self._traceback: TracebackType | None = None
 
         context = contextvars.copy_context()
-        self._worker = threading.Thread(target=context.run, args=(self._work,), name=f"steerkit-{pattern.name}")
+        # Else it would be a daemon when its starter is one, and die in the middle of a tool when the program ends.
+        name = f"steerkit-{pattern.name}"
+        self._worker = threading.Thread(target=context.run, args=(self._work,), name=name, daemon=False)
         self._queue.worker = self._worker
         self._worker.start()
 

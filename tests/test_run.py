@@ -737,3 +737,17 @@ def test_a_message_that_a_run_made_can_start_another() -> None:
     assert texts(start(model, messages=messages, tools=[look]).wait().messages)[:-1] == texts(messages)
     assert said(model.requests[0].messages) == ["S"]
     assert messages[-2] == assistant("A")
+
+
+def test_a_run_started_in_a_daemon_thread_is_no_daemon() -> None:
+    # A daemon would be killed in the middle of a tool when the program ends.
+    model = ScriptedModel([say("Done.")])
+    daemons: list[bool] = []
+
+    def work() -> None:
+        start(model, on_event=lambda _run, _event: daemons.append(threading.current_thread().daemon)).wait()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert set(daemons) == {False}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import responses
 
-from steerkit import Endpoint, ModelError, ModelRef, Request, Runner, Spec, Usage, user
+from steerkit import Endpoint, ModelError, ModelRef, Request, Response, Runner, Spec, Usage, user
 from steerkit.models import anthropic_messages, openai_chat
 from steerkit.patterns import ReAct
 
@@ -19,7 +20,7 @@ ANSWER = {
 }
 
 
-def ask(**settings):
+def ask(**settings: Any) -> Response:
     return openai_chat(ENDPOINT).complete(Request(ModelRef("m", **settings), (user("Hi"),)))
 
 
