@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import subprocess
 
@@ -36,6 +37,11 @@ def test_a_python_block_runs_and_prints_what_the_document_says(block: Block, mon
         assert len(gateway.requests) == len(script), "the script in the comment is longer than what the block asks"
     if block.output is not None:
         assert printed.getvalue() == block.output
+
+
+@pytest.mark.parametrize("block", blocks("json"), ids=lambda block: block.name)
+def test_a_json_block_is_json(block: Block):
+    json.loads(block.code)
 
 
 @pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.name)
