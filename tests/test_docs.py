@@ -39,7 +39,7 @@ def test_a_python_block_runs_and_prints_what_the_document_says(block: Block, mon
         assert printed.getvalue() == block.output
 
 
-@pytest.mark.parametrize("block", blocks("json"), ids=lambda block: block.name)
+@pytest.mark.parametrize("block", list(blocks("json")), ids=lambda block: block.name)
 def test_a_json_block_is_json(block: Block):
     json.loads(block.code)
 
