@@ -11,14 +11,14 @@ from tests.frontends.acp.desk import Desk
 Spawn = Callable[..., Client]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def desk() -> Iterator[Desk]:
     desk = Desk()
     yield desk
     desk.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_client(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """One process for all tests that need no other: each works in sessions of its own."""
     client = Client(desk.url, tmp_path_factory.mktemp("acp"), "--agent", "tests.frontends.acp.agents:noisy")
