@@ -6,6 +6,7 @@ play a script of replies: `[say("Let me look.") + call("search", query="steer"),
 
 from steerkit.testing.demo import gateway_or_env
 from steerkit.testing.gateway import Gateway, Recorded
+from steerkit.testing.model_contract import ModelContract
 from steerkit.testing.reply import Answer, Failure, Raw, Reply, call, cut, fail, raw, say
 from steerkit.testing.script import ScriptOver
 from steerkit.testing.scripted_model import ScriptedModel
@@ -14,6 +15,7 @@ __all__ = [
     "Answer",
     "Failure",
     "Gateway",
+    "ModelContract",
     "Raw",
     "Recorded",
     "Reply",
