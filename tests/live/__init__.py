@@ -1,0 +1,1 @@
+"""Checks against software that nobody here wrote; `make live` runs them, `make test` never does."""
