@@ -132,6 +132,7 @@ class Reply:
         self.headers: Mapping[str, str] = raw.headers
         self.media_type = raw.headers.get("content-type", "").partition(";")[0].strip().lower()
         self._raw = raw
+        self._encoded = "content-encoding" in raw.headers  # else every read would look it up again
         self._exchange = exchange
         self._endpoint = endpoint
         self._cancellation = cancellation
@@ -192,7 +193,7 @@ class Reply:
         """The end mark has come: read the end of the body too if it is there, so that the connection is kept."""
         with contextlib.suppress(*_NETWORK_ERRORS):
             self._exchange.set_timeout(_GRACE)
-            self._raw.read1(_CHUNK, decode_content=True)
+            self._raw.read1(_CHUNK, decode_content=self._encoded)
 
     def _read(self, timeout: float) -> tuple[bytes, float]:
         """The next part of the body, b"" at its end; and the seconds that it took to come."""
@@ -203,7 +204,7 @@ class Reply:
             if timeout != self._timeout:
                 self._exchange.set_timeout(timeout)
                 self._timeout = timeout
-            part = self._raw.read1(_CHUNK, decode_content=True)
+            part = self._raw.read1(_CHUNK, decode_content=self._encoded)
         except _NETWORK_ERRORS as error:
             self._cancellation.raise_if_requested()
             raise error_from_exception(error, "body", self._endpoint) from None

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tests.bench import micro
+from tests.bench import editor, micro, streams
 from tests.bench.server import gateway_process
+from tests.bench.ticking import ticking_process
 
 REPEATS = 5
 
@@ -72,8 +73,52 @@ def inside() -> None:
     )
 
 
+def streaming() -> None:
+    with gateway_process() as endpoint:
+        heading("text pieces a second of CPU, 20,000 pieces", "steerkit", "iter_lines")
+        pairs = [
+            (streams.ours(endpoint, "deltas-20000"), streams.by_hand(endpoint, "deltas-20000")) for _ in range(REPEATS)
+        ]
+        ours, floor = (20_000 / statistics.median(pair[side] for pair in pairs) for side in (0, 1))
+        ratio = statistics.median(mine / floor for mine, floor in pairs)
+        row("  requests.iter_lines + json.loads is 1", f"{ours:,.0f}", f"{floor:,.0f}", ratio, 1 / 0.9)
+
+    with ticking_process() as endpoint:
+        heading("from the server's write to on_text, ms", "median", "aim")
+        for framing, where in (("chunked", endpoint), ("ended by closing", streams.closing(endpoint))):
+            late = streams.lateness_seconds(where)
+            row(f"  {framing}", f"{1000 * late:.2f}", "1", late / 0.001, 1.0)
+
+        heading("one event of 4 MB, ms of CPU", "steerkit", "aim")
+        big = statistics.median(streams.ours(endpoint, f"big-{4 << 20}") for _ in range(REPEATS))
+        row("  read and shown", f"{1000 * big:.0f}", "200", big / 0.2, 1.0)
+
+    heading("bytes of JSON made in step 400", "made anew", "whole body")
+    made, body = streams.encoded_bytes()
+    row("  chat completions", f"{made:,}", f"{body:,}", made / body, None)
+
+
+def in_the_editor() -> None:
+    with ticking_process() as endpoint:
+        heading("the agent for editors, ms", "measured", "aim")
+        started = editor.start_seconds(endpoint)
+        row("  from its start to initialize", f"{1000 * started:.0f}", "250", started / 0.25, 1.0)
+        times = editor.steer_seconds(endpoint)
+        late = times[int(len(times) * 0.99)]
+        row("  a steer to `injected`, median", f"{1000 * statistics.median(times):.2f}", "", None, None)
+        row("  a steer to `injected`, 99th of 100", f"{1000 * late:.2f}", "5", late / 0.005, 1.0)
+    with gateway_process() as endpoint:
+        piece = editor.delta_seconds(endpoint)
+        row("  CPU of one piece of text", f"{1000 * piece:.3f}", "0.1", piece / 0.0001, 1.0)
+
+
 def main() -> None:
-    parts: dict[str, Callable[[], None]] = {"steps": steps, "inside": inside}
+    parts: dict[str, Callable[[], None]] = {
+        "steps": steps,
+        "inside": inside,
+        "streams": streaming,
+        "editor": in_the_editor,
+    }
     for name in sys.argv[1:] or parts:
         parts[name]()
 

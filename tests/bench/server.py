@@ -12,8 +12,11 @@ from steerkit.testing import Gateway, call, say
 
 
 def answer(recorded):
-    """A tool call until the conversation has as many results as the model's name says: `steps-50`."""
-    wanted = int(recorded.body["model"].rpartition("-")[2])
+    """What the model's name says: `steps-50` calls a tool until there are so many results, `deltas-50` says so many pieces."""
+    kind, _, number = recorded.body["model"].partition("-")
+    wanted = int(number)
+    if kind == "deltas":
+        return say("text" * wanted)
     results = sum(message["role"] == "tool" for message in recorded.body["messages"])
     return call("add", a=results, b=1) if results < wanted - 1 else say("That is the sum.")
 
