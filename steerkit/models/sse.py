@@ -46,6 +46,13 @@ class Decoder:
         Raises:
             ModelError: an event is larger than the limit.
         """
+        # Nearly always a chunk is one event of one line, as its server wrote it. The rest would make the same of it.
+        if chunk.startswith(b"data: ") and chunk.endswith(b"\n\n") and self._at_start():
+            data = chunk[6:-2]
+            if b"\n" not in data and b"\r" not in data:
+                self._grow(len(data))
+                self._size, self._first_line = 0, False
+                return [ServerEvent("", data.decode("utf-8", "replace"))]
         if self._after_cr and chunk:
             self._after_cr = False
             if chunk.startswith(b"\n"):  # the second half of a CRLF that was cut in two
@@ -66,6 +73,10 @@ class Decoder:
     def close(self) -> list[ServerEvent]:
         """The stream has ended: the last event, if no blank line closed it. Its last line may have been cut short."""
         return self._take([b"".join(self._line), b""])
+
+    def _at_start(self) -> bool:
+        """Whether nothing of an event has come yet."""
+        return not (self._line or self._data or self._event)
 
     def _take(self, lines: list[bytes]) -> list[ServerEvent]:
         events: list[ServerEvent] = []

@@ -12,7 +12,7 @@ from steerkit.testing import Gateway, call, say
 
 
 def answer(recorded):
-    """What the model's name says: `steps-50` calls a tool until there are so many results, `deltas-50` says so many pieces."""
+    """What the model's name says: `steps-50` calls a tool until it has so many results, `deltas-50` says 50 pieces."""
     kind, _, number = recorded.body["model"].partition("-")
     wanted = int(number)
     if kind == "deltas":

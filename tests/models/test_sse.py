@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from steerkit.core.errors import ModelError
@@ -147,3 +147,31 @@ def test_a_line_of_8_mb_in_small_pieces_takes_linear_time() -> None:
 
     # Quadratic time would be 64 times as much for 8 times the bytes.
     assert seconds(8 << 20) < 30 * max(seconds(1 << 20), 0.002)
+
+
+# What servers write, and halves of it: most chunks are one whole event.
+CHUNKS = [b"data: a\n\n", b"data: b\ndata: c\n\n", b"data: d\r\r\n\n", b"data: ", b"data: e\n", b"event: x\n", b": c\n"]
+CHUNKS += [b"\n", b"\r", b"\xef\xbb\xbf", b"data: \xc3\xa9\n\n", b"\xef\xbb\xbfdata: f\n\n", b"data: g\rdata: h\n\n"]
+
+
+@given(st.lists(st.sampled_from(CHUNKS), max_size=6))
+@example([b"event: x\n", b"data: a\n\n"])
+@example([b"data: e\n", b"data: a\n\n"])
+@example([b"data: ", b"data: a\n\n"])
+@example([b"data: a\n\n", b"\xef\xbb\xbfdata: f\n\n"])
+@example([b"data: d\r", b"data: a\n\n", b"\n"])
+@example([b"\r", b"data: a\n\n", b"\n", b"data: a\n\n"])
+def test_chunks_that_are_events_give_what_single_bytes_give(chunks: list[bytes]) -> None:
+    whole, single = Decoder(), Decoder()
+    events = [event for chunk in chunks for event in whole.feed(chunk)] + whole.close()
+    stream = b"".join(chunks)
+    expected = [event for byte in stream for event in single.feed(bytes([byte]))] + single.close()
+    assert events == expected
+
+
+def test_a_chunk_that_is_one_event_is_bounded_too() -> None:
+    decoder = Decoder(limit=10)
+    for _ in range(3):
+        assert len(decoder.feed(b"data: 123456789\n\n")) == 1
+    with pytest.raises(ModelError):
+        decoder.feed(b"data: 12345678901\n\n")
