@@ -103,6 +103,8 @@ class Run:
 
     def withdraw(self, steer: Steer) -> bool:
         """Take a steer back. False if a request carries it already, it has met its fate, or is another run's."""
+        if not isinstance(steer, Steer):
+            raise TypeError(f"withdraw() takes the receipt that steer() returned, not {steer!r}.")
         return self._queue.withdraw(steer)
 
     @property
@@ -218,7 +220,7 @@ class Run:
             ending = error
         else:
             ending = RunFailed(
-                f"The pattern {self._pattern.name!r} raised {described(error)}. "
+                f"The pattern {self._pattern.name!r} raised {described(error).rstrip('.')}. "
                 "What it had done is on this error's .result."
             )
             ending.__cause__ = error

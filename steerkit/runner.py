@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import evolve
 
+from steerkit.core.checks import check_callable, check_kind
 from steerkit.core.errors import SpecError
 from steerkit.core.message import Message
 from steerkit.core.model import Endpoint, ModelClient
@@ -25,6 +26,8 @@ class Runner:
     """
 
     def __init__(self, client_for: Callable[[Endpoint], ModelClient], patterns: Iterable[Pattern]) -> None:
+        if not callable(client_for):
+            raise TypeError(f"Runner takes a function of an Endpoint, such as openai_chat, not {client_for!r}.")
         self._client_for = client_for
         self._clients: dict[Endpoint, ModelClient] = {}
         self._patterns: dict[str, Pattern] = {}
@@ -50,6 +53,12 @@ class Runner:
         Raises:
             SpecError: the spec or the messages cannot be run; no thread was started and nothing was sent.
         """
+        try:
+            check_kind("spec", spec, Spec, "a Spec")
+            check_kind("endpoint", endpoint, Endpoint, "an Endpoint, such as Endpoint.from_env()")
+            check_callable("on_event", on_event, "a function of a run and an event")
+        except ValueError as error:
+            raise SpecError(str(error)) from None
         messages = self._checked_messages(spec, messages)
         pattern = self._patterns.get(spec.pattern)
         if pattern is None:
@@ -80,6 +89,8 @@ class Runner:
         for index, message in enumerate(messages):
             if not isinstance(message, Message):
                 raise SpecError(f"messages[{index}] is a {type(message).__name__}, not a Message: see user().")
+            if message.role == "user" and not message.has_image and not message.text.strip():
+                raise SpecError(f"messages[{index}] is blank, and providers refuse an empty message.")
             if message.has_image and not spec.model.images:
                 raise SpecError(f"messages[{index}] has an image, and the model {spec.model.name!r} takes none.")
         if not messages:

@@ -31,7 +31,13 @@ def load_messages(data: Mapping[str, Any]) -> tuple[Message, ...]:
 
 
 def message_to_dict(message: Message) -> dict[str, Any]:
-    """One message as a dict; what is empty is left out."""
+    """One message as a dict; what is empty is left out.
+
+    Raises:
+        TypeError: it is no Message.
+    """
+    if not isinstance(message, Message):
+        raise TypeError(f"Only messages can be dumped, not {message!r}.")
     data: dict[str, Any] = {"role": message.role, "content": [_part_to_dict(part) for part in message.content]}
     if message.tool_calls:
         data["tool_calls"] = [

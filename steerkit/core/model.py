@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from attrs import Factory, field, frozen
 
 from steerkit.core.cancel import Cancellation
+from steerkit.core.checks import check_kind, check_seconds, check_whole
 from steerkit.core.message import Message
 from steerkit.core.tool import Tool
 
@@ -38,8 +39,11 @@ class ModelRef:
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"A model has a name, such as 'gpt-5-mini', not {self.name!r}.")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise ValueError(f"ModelRef.max_tokens is at least 1, not {self.max_tokens}.")
+        if self.max_tokens is not None:
+            check_whole("ModelRef.max_tokens", self.max_tokens, 1)
+        check_kind("ModelRef.temperature", self.temperature, (int, float, type(None)), "a number or None")
+        check_kind("ModelRef.extra", self.extra, Mapping, "a dict of further request fields")
+        check_kind("ModelRef.images", self.images, bool, "True or False")
 
 
 def _header_pairs(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -83,10 +87,11 @@ class Endpoint:
         for what, value in (("api_key", self.api_key), *((f"header {name}", value) for name, value in self.headers)):
             if not isinstance(value, str) or not value.isprintable() or not value.isascii():
                 raise ValueError(f"Endpoint: the {what} is not printable ASCII, so no HTTP header can carry it.")
-        if not (self.connect_timeout > 0 and self.read_timeout > 0):
-            raise ValueError("Endpoint: connect_timeout and read_timeout are seconds, above 0.")
-        if self.max_retries < 0:
-            raise ValueError(f"Endpoint.max_retries is 0 or more, not {self.max_retries}.")
+        check_seconds("Endpoint.connect_timeout", self.connect_timeout)
+        check_seconds("Endpoint.read_timeout", self.read_timeout)
+        check_whole("Endpoint.max_retries", self.max_retries, 0)
+        if self.placement not in get_args(Placement):
+            raise ValueError(f"Endpoint.placement is one of {', '.join(get_args(Placement))}, not {self.placement!r}.")
 
     @classmethod
     def from_env(cls, **settings: Any) -> Endpoint:

@@ -79,6 +79,9 @@ class Turn:
             ModelError: there is no whole answer.
         """
         self._cancellation.raise_if_requested()
+        asked = tuple(self.messages if messages is None else messages)
+        if messages is not None and not all(isinstance(message, Message) for message in asked):
+            raise TypeError("ask(messages=...) takes Message objects only: see user() and assistant()")
         if self.step >= self.spec.max_steps:
             raise StepLimitReached(
                 f"The pattern wanted another model request after max_steps={self.spec.max_steps}: "
@@ -88,7 +91,7 @@ class Turn:
         self._emit(StepEvent(turn=self.number, step=self.step))
         request = Request(
             model=self.spec.model,
-            messages=tuple(self.messages if messages is None else messages),
+            messages=asked,
             system=self.spec.system if system is None else system,
             tools=self.spec.tools if tools is None else tuple(tools),
             tool_choice=tool_choice,

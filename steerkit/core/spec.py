@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from attrs import field, frozen
 
+from steerkit.core.checks import check_callable, check_kind, check_whole
 from steerkit.core.errors import SpecError
 from steerkit.core.message import Message, ToolCall
 from steerkit.core.model import ModelRef, Usage
@@ -24,6 +25,8 @@ def _model_ref(model: str | ModelRef) -> ModelRef:
 
 
 def _tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    if isinstance(tools, Tool) or not isinstance(tools, Iterable):
+        raise SpecError(f"Spec.tools is a list of tools, not {tools!r}.")
     return tuple(tools)
 
 
@@ -57,10 +60,15 @@ class Spec:
     approve: Callable[[ToolCall], bool] | None = None
 
     def __attrs_post_init__(self) -> None:
-        for name, least in (("max_steps", 1), ("steer_continuations", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SpecError(f"Spec.{name} is a whole number, {least} or more, not {value!r}.")
+        try:
+            check_kind("Spec.pattern", self.pattern, str, "the name of one of the runner's patterns")
+            check_whole("Spec.max_steps", self.max_steps, 1)
+            check_kind("Spec.system", self.system, (str, type(None)), "a text or None")
+            check_whole("Spec.steer_continuations", self.steer_continuations, 0)
+            check_kind("Spec.stream", self.stream, bool, "True or False")
+            check_callable("Spec.approve", self.approve, "a function of a ToolCall")
+        except ValueError as error:
+            raise SpecError(str(error)) from None
         if not isinstance(self.steer_label, str) or not self.steer_label.strip():
             raise SpecError("Spec.steer_label is blank: without a line of its own a steer reads like old history.")
         self._check_tools()

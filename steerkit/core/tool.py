@@ -64,7 +64,9 @@ class Tool:
         return context_parameter(self.function)
 
     @function.validator
-    def _refuse_async(self, _attribute: object, function: Callable[..., Any]) -> None:
+    def _check_function(self, _attribute: object, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"The tool {self.name!r}: its function is {function!r}, which cannot be called.")
         kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
         if any(is_kind(code) for is_kind in kinds for code in (function, type(function).__call__)):
             raise TypeError(

@@ -125,3 +125,16 @@ def test_what_is_no_pattern_object_is_refused_when_the_runner_is_built(pattern: 
 def test_no_pattern_speaks_of_steering(file: Path) -> None:
     words = file.read_text().lower().replace("steerkit", "")
     assert "steer" not in words
+
+
+def test_a_request_for_what_is_no_message_is_refused_in_words() -> None:
+    class Wrong:
+        name = "wrong"
+
+        def run(self, turn: Turn) -> str:
+            return turn.ask(messages=["hello"]).message.text  # type: ignore[list-item]
+
+    model = ScriptedModel([say("never")])
+    with pytest.raises(RunFailed, match="takes Message objects only"):
+        Runner(model, [Wrong()]).run(Spec("m", "wrong", 2), [user("Q")], model.endpoint)
+    assert model.requests == []
