@@ -91,8 +91,11 @@ class Person:
         self.answer_permissions(session, [prompt, *(pending for _, pending in steers)])
         if prompt.wait()["stopReason"] != "cancelled":
             must.append(token)
+        may_be_dropped = cancels
         for text, pending in steers:
-            self.note(text, pending, must, must_not, dropped=cancels)
+            outcome = self.note(text, pending, must, must_not, dropped=may_be_dropped)
+            # What joins a turn that a steer started is dropped if the next turn's cancel ends that one first.
+            may_be_dropped = may_be_dropped or outcome == "startedNewTurn"
 
     def answer_permissions(self, session: str, requests: list[Any]) -> None:
         """Until every one of these requests is answered."""
@@ -114,10 +117,10 @@ class Person:
         token = self.token(session)
         return token, self.client.steer(session, token, **self.dice.choice([{}, OPT_IN]))
 
-    def note(self, token: str, pending: Any, must: list[str], must_not: list[str], *, dropped: bool) -> None:
+    def note(self, token: str, pending: Any, must: list[str], must_not: list[str], *, dropped: bool) -> str:
         self.steers += 1
         try:
-            outcome = pending.wait()["outcome"]
+            outcome: str = pending.wait()["outcome"]
         except AcpError as error:
             assert error.code == -32600
             outcome = "refused"
@@ -126,6 +129,7 @@ class Person:
             must.append(token)
         elif outcome in ("promptRequired", "refused"):
             must_not.append(token)
+        return outcome
 
     def token(self, session: str) -> str:
         self.count += 1
