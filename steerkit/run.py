@@ -19,8 +19,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
-from steerkit.core.cancel import Cancellation, Cancelled
-from steerkit.core.errors import ModelError, RunCancelled, RunFailed, SteerkitError, described
+from steerkit.core.cancel import Cancellation
+from steerkit.core.errors import ModelError, SteerkitError, ending
 from steerkit.core.event import EndEvent, Event, SteerReturnedEvent, TurnEvent
 from steerkit.core.event_log import EventLog
 from steerkit.core.message import Content, Image, Message
@@ -204,30 +204,13 @@ class Run:
                 self._queue.close("The run has ended.")
             self._cancellation.raise_if_requested()
         except BaseException as error:
-            self._error = self._ending(error)
+            self._error = ending(error, self._worker, self._pattern.name)
             output = error.partial if isinstance(error, ModelError) else output
         try:
             self._finish(output)
         finally:
             self._log.close()
             self._ended.set()
-
-    def _ending(self, error: BaseException) -> SteerkitError:
-        """What `wait()` raises for what ended the pattern; it belongs to this run alone."""
-        if isinstance(error, Cancelled):
-            ending: SteerkitError = RunCancelled("The run was cancelled.")
-        elif isinstance(error, SteerkitError):
-            ending = error
-        else:
-            ending = RunFailed(
-                f"The pattern {self._pattern.name!r} raised {described(error).rstrip('.')}. "
-                "What it had done is on this error's .result."
-            )
-            ending.__cause__ = error
-        # One error object may end two runs at once (a sub-run and its parent; a scripted error): the first that puts
-        # its worker here, which is one step, keeps it, and the other takes a copy.
-        owner = vars(ending).setdefault("_worker", self._worker)
-        return ending if owner is self._worker else _copy_for(self._worker, ending)
 
     def _run_turns(self) -> str:
         steers: list[Steer] = []
@@ -301,12 +284,3 @@ class Run:
                 logging.getLogger(__name__).exception(
                     "on_event failed on a %s; the run goes on. Logged once a kind.", type(event).__name__
                 )
-
-
-def _copy_for(worker: threading.Thread, error: SteerkitError) -> SteerkitError:
-    """A copy of `error`, which ended another run. `copy.copy` would call an `__init__` that takes more than `args`."""
-    kind = type(error)
-    own = kind.__new__(kind, *error.args)
-    vars(own).update(vars(error), _worker=worker, result=None)
-    own.__cause__ = error
-    return own

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from steerkit.core.cancel import Cancelled
 from steerkit.core.message import Part, Text
 
 if TYPE_CHECKING:
@@ -148,3 +149,30 @@ def described(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return f"{type(error).__name__} (its text cannot be shown)"
+
+
+def ending(error: BaseException, worker: object, pattern: str) -> SteerkitError:
+    """What `wait()` raises for what ended the pattern; it belongs to the run of this worker alone."""
+    if isinstance(error, Cancelled):
+        ended: SteerkitError = RunCancelled("The run was cancelled.")
+    elif isinstance(error, SteerkitError):
+        ended = error
+    else:
+        ended = RunFailed(
+            f"The pattern {pattern!r} raised {described(error).rstrip('.')}. "
+            "What it had done is on this error's .result."
+        )
+        ended.__cause__ = error
+    # One error object may end two runs at once (a sub-run and its parent; a scripted error): the first that puts its
+    # worker here, which is one step, keeps it, and the other takes a copy.
+    owner = vars(ended).setdefault("_worker", worker)
+    return ended if owner is worker else _copy_for(worker, ended)
+
+
+def _copy_for(worker: object, error: SteerkitError) -> SteerkitError:
+    """A copy of `error`, which ended another run. `copy.copy` would call an `__init__` that takes more than `args`."""
+    kind = type(error)
+    own = kind.__new__(kind, *error.args)
+    vars(own).update(vars(error), _worker=worker, result=None)
+    own.__cause__ = error
+    return own
