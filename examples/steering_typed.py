@@ -26,7 +26,7 @@ from steerkit.testing import call, gateway_or_env, say
 @tool
 def run_tests(context: ToolContext, folder: str = "") -> str:
     """Run the tests of the project, or of one folder. All of them take half a minute."""
-    if not folder and context.steer_pending.wait(30):
+    if not folder and context.wait(30):
         return "Stopped early: the user has something to say."
     return "12 passed"
 

@@ -116,6 +116,7 @@ class Run:
         """End the run. A blocked model request is broken; a tool in flight finishes; no steer is accepted any more."""
         self._queue.refuse("The run was cancelled.")
         self._cancellation.request()
+        self._queue.steer_pending.wake()  # for a tool in `ToolContext.wait`
 
     @property
     def done(self) -> bool:

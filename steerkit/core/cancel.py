@@ -21,10 +21,18 @@ class Flag:
     def __bool__(self) -> bool:
         return self.is_set()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is true, at most `timeout` seconds; returns whether it is."""
+    def wait(self, timeout: float | None = None, also: Flag | None = None) -> bool:
+        """Wait until it is true, or `also` is, at most `timeout` seconds; returns whether one is.
+
+        Whoever makes `also` true has to call `wake` here.
+        """
         with self._changed:
-            return self._changed.wait_for(self.is_set, timeout)
+            return self._changed.wait_for(lambda: self.is_set() or bool(also), timeout)
+
+    def wake(self) -> None:
+        """Let those who wait look again."""
+        with self._changed:
+            self._changed.notify_all()
 
 
 class Cancelled(BaseException):

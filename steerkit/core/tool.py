@@ -26,12 +26,17 @@ class ToolContext:
         cancelled: true once the run was cancelled: what the tool returns now goes to nobody.
         steer_pending: true while somebody's steer waits for this tool to end.
 
-    Both are true or false (`if context.cancelled:`) and can be waited for (`context.cancelled.wait(1.0)`).
+    Both are true or false (`if context.cancelled:`) and can be waited for, each (`context.cancelled.wait(1.0)`) or
+    together (`context.wait(1.0)`).
     """
 
     call: ToolCall
     cancelled: Flag
     steer_pending: Flag
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep `timeout` seconds, or until the user says something or the run is cancelled; whether one did."""
+        return self.steer_pending.wait(timeout, also=self.cancelled)
 
 
 Validate = Callable[[dict[str, Any]], Mapping[str, Any]]

@@ -210,3 +210,36 @@ def test_a_tool_that_waits_can_stop_as_soon_as_the_run_is_cancelled() -> None:  
     assert entered.wait(PATIENCE)
     run.cancel()
     assert texts(_cancelled(run).messages)[-1] == "stopped True"
+
+
+@pytest.mark.parametrize("what", ["a steer", "a cancel"])
+def test_a_tool_that_sleeps_wakes_for_a_steer_and_for_a_cancel(what: str) -> None:
+    asleep = threading.Event()
+    woken: list[bool] = []
+
+    def nap(context: ToolContext) -> str:
+        asleep.set()
+        woken.append(context.wait(60))
+        return "awake"
+
+    run = start(ScriptedModel([call("nap"), say("Done.")]), tools=[tool(nap)])
+    assert asleep.wait(PATIENCE)
+    if what == "a steer":
+        run.steer("wake up")
+        run.wait()
+    else:
+        run.cancel()
+        with pytest.raises(RunCancelled):
+            run.wait()
+    assert woken == [True]
+
+
+def test_a_tool_that_nobody_wakes_sleeps_its_time() -> None:
+    woken: list[bool] = []
+
+    def nap(context: ToolContext) -> str:
+        woken.append(context.wait(0.01))
+        return "awake"
+
+    start(ScriptedModel([call("nap"), say("Done.")]), tools=[tool(nap)]).wait()
+    assert woken == [False]
