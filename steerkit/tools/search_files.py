@@ -95,8 +95,10 @@ class Rules:
     spec: GitIgnoreSpec
 
     def verdict(self, names: Names, *, folder: bool) -> bool | None:
-        """Whether it is ignored; None when no pattern here says so or otherwise."""
-        return self.spec.check_file("/".join(names[self.depth :]) + "/" * folder).include
+        """Whether it is ignored; None when no pattern here says so or otherwise. The last that matches decides."""
+        path = "/".join(names[self.depth :]) + "/" * folder
+        patterns: list[Any] = list(self.spec.patterns)
+        return next((each.include for each in reversed(patterns) if _matches_itself(each, path)), None)
 
 
 @frozen
@@ -217,7 +219,25 @@ class Tree:
 
 
 def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
-    return GitIgnoreSpec.from_lines(line.removesuffix("\r") for line in lines if _is_pattern(line))
+    return GitIgnoreSpec.from_lines(_as_pathspec(line) for line in lines if _is_pattern(line))
+
+
+def _as_pathspec(line: str) -> str:
+    line = line.removesuffix("\r")
+    # `a/**` is all that is in a. pathspec takes a folder `a/` for a part of that, and git does not: `!` could not bring
+    # anything in it back.
+    return f"{line.rstrip(' ')}/*" if line.rstrip(" ").endswith("/**") else line
+
+
+def _matches_itself(pattern: Any, path: str) -> bool:
+    """Whether a pattern of pathspec matches `path`, and not only a folder above it, which was asked about before.
+
+    Where it matches a folder, the group "ps_d" is the slash behind it.
+    """
+    if pattern.include is None:
+        return False
+    found = pattern.regex.finditer(path)
+    return any(each.groupdict().get("ps_d") is None or each.end("ps_d") == len(path) for each in found)
 
 
 def _is_pattern(line: str) -> bool:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steerkit.core.cancel import Cancellation
@@ -200,6 +200,7 @@ PLACES = st.sampled_from(["a", "b", "c.x", "a/b", "a/c.x", "b/a/b", "b/a/c.x", "
 
 
 @settings(max_examples=25)
+@example(upper=["a/**", "!*.x"], lower=[], places=["a/c.x"])
 @given(upper=st.lists(PATTERNS, max_size=4), lower=st.lists(PATTERNS, max_size=3), places=st.lists(PLACES, max_size=8))
 def test_what_is_listed_is_what_git_lists(upper: list[str], lower: list[str], places: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
