@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from steerkit.core.errors import ModelError
 from steerkit.core.message import Image, Message, Text, ToolCall
@@ -44,7 +44,7 @@ _ID_FORM = re.compile(r"tool call ids? .*length", re.IGNORECASE | re.DOTALL)
 _FOREIGN_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 
 
-@frozen(cache_hash=True)
+@frozen
 class _Style:
     """All that the JSON of a message depends on besides the message."""
 
@@ -55,6 +55,12 @@ class _Style:
     null_content: bool  # beside tool calls
     foreign_signature: bool  # Gemini
     foreign_reasoning: bool  # DeepSeek
+    # What it is looked up by in every message of every request: the hash of a str is kept, and found by C code.
+    key: str = field(init=False, eq=False, repr=False)
+
+    @key.default
+    def _name(self) -> str:
+        return repr(self)
 
 
 class ChatWire:
@@ -89,7 +95,8 @@ class ChatWire:
         style = _style(endpoint.base_url, request.model.name, settings)
         fields = _fields(request, endpoint, settings, stream)
         shaped = shape(request.messages, settings.mode)
-        messages = [message.memo.get(style) or _message_json(message, style) for message in shaped]
+        key = style.key
+        messages = [message.memo.get(key) or _message_json(message, style) for message in shaped]
         if request.system:
             messages.insert(0, _system_json(request.system))
         tools = b',"tools":' + _tools_json(request.tools) if request.tools and "tools" not in fields else b""
@@ -219,7 +226,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 
 
 def _message_json(message: Message, style: _Style) -> bytes:
-    made: bytes = message.memo.setdefault(style, dumps(_message(message, style)))
+    made: bytes = message.memo.setdefault(style.key, dumps(_message(message, style)))
     return made
 
 

@@ -28,7 +28,9 @@ def shape(messages: Sequence[Message], mode: Mode, *, images_in_results: bool = 
 
     An assistant message with neither text nor calls is left out: it says nothing, and providers refuse it.
     """
-    shaped = [message for message in messages if message.role != "assistant" or _says_something(message)]
+    shaped = [
+        message for message in messages if message.role != "assistant" or message.tool_calls or message.text.strip()
+    ]
     if mode == "fold":
         shaped = _fold(shaped)
     if not images_in_results and any(message.has_image for message in shaped):
@@ -51,10 +53,6 @@ def short_id(call_id: str) -> str:
     if len(call_id) == 9 and call_id.isalnum() and call_id.isascii():
         return call_id
     return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:9]
-
-
-def _says_something(message: Message) -> bool:
-    return bool(message.tool_calls or message.text.strip())
 
 
 def _fold(messages: Iterable[Message]) -> list[Message]:
