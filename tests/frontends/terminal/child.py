@@ -15,7 +15,7 @@ from tests.conftest import PATIENCE
 ROOT = Path(__file__).resolve().parents[3]
 
 PRELUDE = '''
-import signal, sys, threading, traceback
+import os, signal, sys, threading, traceback
 from steerkit import EndEvent, Runner, Spec, StepEvent, SteerEvent, user
 from steerkit.frontends.terminal import steer_from_stdin
 from steerkit.patterns import ReAct
@@ -24,16 +24,18 @@ from steerkit.testing import ScriptedModel, call, say
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may have been started with it ignored
 
 def tell(text):
-    print(text, flush=True)
+    os.write(1, f"{text}\\n".encode())  # at once: two threads tell
 
 class Held:
     """A reply that tells when it is asked for, and is given when `gate` is set."""
 
     def __init__(self, reply, name="asked"):
         self.reply, self.name, self.gate = reply, name, threading.Event()
+        self.asked = threading.Event()
 
     def __call__(self, request):
         tell(self.name)
+        self.asked.set()
         return self.reply.after(self.gate)
 
 def start(model, on_event=None, **settings):
