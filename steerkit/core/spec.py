@@ -43,7 +43,8 @@ class Spec:
         steer_continuations: how many extra turns late steers may start.
         stream: ask for the answer in pieces, which makes `TextEvent`s.
         steer_label: the line before the text of a steer that arrives while the model works.
-        approve: asked before each call of a tool that needs approval; called in the worker thread.
+        approve: asked before each call of a tool that needs approval; True allows it, and nothing else does. Called in
+            the worker thread.
 
     Raises:
         SpecError: a value with which no run can work.

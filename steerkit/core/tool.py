@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from steerkit.core.cancel import Flag
+from steerkit.core.cancel import Cancelled, Flag
 from steerkit.core.errors import described
 from steerkit.core.message import Image, Message, Part, Text, ToolCall, parts, tool_result
 
@@ -117,8 +117,14 @@ def run_tool(
     except Exception as error:
         return _failed(error, "" if isinstance(error, ValueError) else f"{call.name} failed: {described(error)}")
     try:
-        if tool.needs_approval and not (approve and approve(call)):
+        # Nothing but True allows: the "n" that somebody typed is true as well.
+        if tool.needs_approval and not (approve and approve(call) is True):
             return _failed(PermissionError(f"The user did not allow this call of {call.name}. It was not run."))
+    except Exception as error:
+        return _failed(error, f"The user could not be asked about {call.name} ({described(error)}). It was not run.")
+    if context.cancelled:  # by whoever was told of the call, or asked about it
+        raise Cancelled
+    try:
         return Outcome(_content(tool.run(arguments, context)))
     except Exception as error:
         return _failed(error, f"{call.name} failed: {described(error)}")

@@ -17,8 +17,8 @@ class Plan:
     """One planning request without tools; then act on the plan with tools, as ReAct does.
 
     Args:
-        approve: called in the worker with the text of the plan, before anything is done. False ends the run with
-            the plan as its output.
+        approve: called in the worker with the text of the plan, before anything is done. Anything but True ends the
+            run with the plan as its output.
     """
 
     name = "plan"
@@ -41,7 +41,7 @@ class Plan:
         # Its text alone: some providers bind their reasoning to the tools and system prompt of the request it was
         # made for, and those of the next request are others.
         turn.messages.append(assistant(reply.text))
-        if self._approve is not None and not self._approve(reply.text):
+        if self._approve is not None and self._approve(reply.text) is not True:
             return reply.text
         turn.messages.append(user(ACTING))
         return self._act.run(turn)

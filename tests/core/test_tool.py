@@ -187,3 +187,20 @@ def test_what_has_no_signature_can_be_a_tool() -> None:
 def test_a_tool_can_be_called_like_its_function() -> None:
     tool = Tool("double", "", {}, lambda number: 2 * number)
     assert tool(2) == tool(number=2) == 4
+
+
+@pytest.mark.parametrize("answer", ["n", 1, None, [True]])
+def test_nothing_but_true_allows_a_call(answer: Any) -> None:
+    ran_it: list[int] = []
+    outcome = ran(lambda: ran_it.append(1), needs_approval=True, approve=lambda _: answer)
+    assert isinstance(outcome.error, PermissionError)
+    assert ran_it == []
+
+
+def test_an_approval_that_fails_does_not_read_as_if_the_tool_had_run() -> None:
+    def approve(_call: ToolCall) -> bool:
+        raise OSError("no terminal")
+
+    assert text(ran(lambda: "seen", needs_approval=True, approve=approve)) == (
+        "The user could not be asked about look (OSError: no terminal). It was not run."
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 
@@ -109,3 +111,10 @@ def test_what_a_provider_bound_to_the_planning_request_is_not_sent_in_the_next()
     result = start(model, Plan()).wait()
     assert [message.echo for message in model.requests[1].messages] == [None, None, None]
     assert result.messages[-1].echo is not None
+
+
+def test_nothing_but_true_approves_a_plan() -> None:
+    model = ScriptedModel([say("1. Delete all.")])
+    answer: Any = "n"
+    result = start(model, Plan(approve=lambda _plan: answer)).wait()
+    assert (result.output, len(model.requests)) == ("1. Delete all.", 1)

@@ -17,6 +17,7 @@ from steerkit import (
     StepEvent,
     ToolCallEvent,
     ToolContext,
+    ToolResultEvent,
     TurnEvent,
     dump_messages,
     tool,
@@ -136,13 +137,13 @@ def test_a_cancelled_run_can_be_gone_on_from_with_what_it_handed_back() -> None:
 
 def test_after_a_cancel_every_open_call_has_a_result_that_says_it_was_not_run() -> None:  # B79
     def on_event(run: Run, event: Event) -> None:
-        if isinstance(event, ToolCallEvent):
+        if isinstance(event, ToolResultEvent):
             run.cancel()
 
     model = ScriptedModel([call("look") + call("look") + call("look")])
     messages = _cancelled(start(model, tools=[look], on_event=on_event)).messages
     check_pairs(messages)
-    assert texts(messages)[2] == "seen"  # the tool in flight has finished
+    assert texts(messages)[2] == "seen"  # the tool that had begun has its result
     assert all("cancelled" in text for text in texts(messages)[3:]) and len(messages) == 5
     json.dumps(dump_messages(messages))
 
@@ -243,3 +244,40 @@ def test_a_tool_that_nobody_wakes_sleeps_its_time() -> None:
 
     start(ScriptedModel([call("nap"), say("Done.")]), tools=[tool(nap)]).wait()
     assert woken == [False]
+
+
+def test_a_tool_is_not_run_when_its_own_event_cancels() -> None:
+    ran: list[str] = []
+
+    def delete() -> str:
+        ran.append("deleted")
+        return "deleted"
+
+    def guard(run: Run, event: Event) -> None:
+        if isinstance(event, ToolCallEvent):
+            run.cancel()
+
+    run = start(ScriptedModel([call("delete")]), tools=[tool(delete)], on_event=guard)
+    with pytest.raises(RunCancelled) as caught:
+        run.wait()
+    assert ran == []
+    assert caught.value.result is not None
+    assert "cancelled" in caught.value.result.messages[-1].text
+
+
+def test_a_tool_is_not_run_when_the_cancel_comes_while_its_approval_is_open() -> None:
+    ran: list[str] = []
+    asked, gate = threading.Event(), threading.Event()
+
+    def approve(_call: object) -> bool:
+        asked.set()
+        return gate.wait(PATIENCE)
+
+    delete = tool(needs_approval=True, name="delete")(lambda: ran.append("deleted"))
+    run = start(ScriptedModel([call("delete")]), tools=[delete], approve=approve)
+    assert asked.wait(PATIENCE)
+    run.cancel()
+    gate.set()
+    with pytest.raises(RunCancelled):
+        run.wait()
+    assert ran == []

@@ -121,6 +121,12 @@ def test_a_lone_surrogate_is_not_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_lone_surrogate_is_not_put_into_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    assert "lone surrogate" in refusal(tmp_path, "edit_file", path="a.txt", old_text="one", new_text="\udcff")
+    assert (tmp_path / "a.txt").read_text() == "one"
+
+
 # ---- edit_file
 
 

@@ -62,6 +62,20 @@ def test_a_command_that_reads_its_input_finds_none(tmp_path: Path) -> None:
     assert do(tmp_path, "run_command", command="cat; echo end") == "[Exit code 0.]\nend\n"
 
 
+def test_a_command_does_not_read_what_is_typed_for_this_process(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"typed for another\n")
+    os.close(writing)
+    kept = os.dup(0)
+    os.dup2(reading, 0)
+    try:
+        assert do(tmp_path, "run_command", command="cat") == "[Exit code 0.]\n"
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(reading)
+
+
 def test_output_that_is_no_utf8_is_shown_as_well_as_it_can_be(tmp_path: Path) -> None:
     assert do(tmp_path, "run_command", command=r"printf 'caf\351'") == "[Exit code 0.]\ncaf\ufffd"
 
@@ -141,6 +155,12 @@ def test_a_cancel_ends_all_that_a_command_started(tmp_path: Path, alive: int) ->
     thread.join(PATIENCE)
     assert answers[0].startswith("[The run was cancelled")
     assert _read(alive) == b""
+
+
+def test_a_command_has_a_session_of_its_own(tmp_path: Path) -> None:
+    # So it has no terminal either, to which it could write or from which it could read a password.
+    pid, session = do(tmp_path, "run_command", command="cut -d' ' -f1,6 /proc/$$/stat").split("\n")[1].split()
+    assert session == pid
 
 
 def test_what_a_command_leaves_in_the_background_is_ended_with_it(tmp_path: Path, alive: int) -> None:

@@ -35,6 +35,13 @@ def test_a_read_shows_the_file_and_the_line(root: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("line", [0, -1, "two"])
+def test_a_line_that_is_none_is_not_shown(root: Path, line: object) -> None:
+    seen = _preview(root, "read_file", path="a.txt", first_line=line)
+    assert seen is not None
+    assert seen.locations == (Location(str(root / "a.txt")),)
+
+
 def test_a_listing_shows_the_folder(root: Path) -> None:
     assert _preview(root, "list_files") == Preview("search", "List .", (Location(str(root)),))
 

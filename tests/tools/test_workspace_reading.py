@@ -12,8 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steerkit.core.cancel import Cancellation
+from steerkit.core.message import ToolCall
+from steerkit.core.tool import ToolContext
 from steerkit.tools.rooted_files import RootedFiles
 from steerkit.tools.search_files import Tree
+from steerkit.tools.workspace import workspace
 from tests.tools.workspace_calls import do, outcome, refusal, text
 
 # ---- read_file
@@ -145,6 +148,20 @@ def test_a_name_that_is_no_utf8_can_be_read_by_what_is_shown(tmp_path: Path) -> 
     (tmp_path / os.fsdecode(b"caf\xe9")).write_text("inside\n")
     assert do(tmp_path, "list_files") == r"caf\udce9"
     assert do(tmp_path, "read_file", path="caf\udce9").endswith("inside")
+
+
+def test_a_path_that_no_process_could_be_given_is_refused_like_any_other(tmp_path: Path) -> None:
+    assert "is no path of this system" in refusal(tmp_path, "list_files", path="a/" * 100_000)
+
+
+def test_a_folder_that_is_swapped_for_a_link_after_it_was_seen_is_passed_over(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    _write(tmp_path, {"root/a.txt": "", "root/b/inside.txt": "", "root/c/d.txt": "", "outside/secret.txt": ""})
+    listing = Tree(RootedFiles(root), None).listing(())
+    assert next(listing) == "a.txt"
+    (root / "b").rename(root / "aside")
+    (root / "b").symlink_to(outside)
+    assert list(listing) == ["c/d.txt"]
 
 
 # ---- what git ignores
@@ -308,5 +325,6 @@ def test_a_cancel_stops_a_search(tmp_path: Path) -> None:
     _write(tmp_path, {"b.txt": "x" * 60 + "!\n"})
     cancellation = Cancellation()
     cancellation.request()
-    answer = text(outcome(tmp_path, "search", {"pattern": "^(x+x)+$"}, cancellation, search_timeout=1000.0))
-    assert "The run was cancelled" in answer
+    search = next(tool for tool in workspace(tmp_path, search_timeout=1000.0) if tool.name == "search")
+    context = ToolContext(ToolCall("1", "search"), cancellation.requested, cancellation.requested)
+    assert "The run was cancelled" in search.run({"pattern": "^(x+x)+$"}, context)
