@@ -29,6 +29,7 @@ from steerkit.testing.reply import Answer, Reply, call, fail, say
 
 _KEY = "contract-key-that-nobody-may-see"
 _STEER = "look in vault.py"
+_HANGS = 10.0  # seconds after which something is said to hang
 _SEARCH = Tool(
     "search", "Search.", {"type": "object", "properties": {"query": {"type": "string"}}}, lambda query: query
 )
@@ -39,11 +40,11 @@ class ModelContract:
 
     Attributes:
         model: the name that requests ask for.
-        patience: seconds after which something is said to hang.
+        patience: seconds within which a cancelled request has to end.
     """
 
     model = "contract-model"
-    patience = 10.0
+    patience = 1.0
 
     def client(self, endpoint: Endpoint) -> ModelClient:
         """The client to test, for this endpoint."""
@@ -89,10 +90,12 @@ class ModelContract:
 
     def test_a_refusal_is_a_model_error_of_its_kind(self) -> None:
         kinds = {400: "bad_request", 401: "auth", 402: "quota", 429: "rate_limit", 500: "server"}
-        for status, kind in kinds.items():
-            error = self._fail([fail(status, "The provider's own words.")], None)
+        pieces: list[str] = []
+        for (status, kind), on_text in itertools.product(kinds.items(), (None, pieces.append)):
+            error = self._fail([fail(status, "The provider's own words.")], on_text)
             assert (error.status, error.kind) == (status, kind)
             assert "The provider's own words." in str(error)
+        assert pieces == [], "an error is no text of the model"
 
     def test_a_stream_that_breaks_off_is_an_error_with_the_text_so_far(self) -> None:
         pieces: list[str] = []
@@ -100,9 +103,15 @@ class ModelContract:
         assert error.kind == "truncated"
         assert error.partial == "".join(pieces) == "Hello, w"
 
+    def test_what_was_shown_is_not_asked_for_again(self) -> None:
+        pieces: list[str] = []
+        self._fail([say("Hello, world.").cut(after=8), say("Hello, world.")], pieces.append, max_retries=2)
+        assert "".join(pieces) == "Hello, w"
+
     def test_a_call_that_breaks_off_is_not_handed_out(self) -> None:
-        error = self._fail([call("search", query="vault").cut(after=6)], lambda _text: None)
-        assert error.kind == "truncated"
+        for on_text in (None, lambda _text: None):
+            error = self._fail([call("search", query="vault").cut(after=6)], on_text)
+            assert error.kind == "truncated"
 
     def test_the_key_is_in_no_text(self) -> None:
         client, request = self.client(Endpoint("http://127.0.0.1:9/v1", _KEY, max_retries=0)), self._request()
@@ -124,14 +133,16 @@ class ModelContract:
             self._cancelled(say("never").after(gate), on_text, lambda gateway: gateway.wait_for_requests(1), gate)
 
     def test_a_cancel_ends_a_stream(self) -> None:
-        shown = threading.Event()
+        shown, gate = threading.Event(), threading.Event()
+        pieces: list[str] = []
 
-        def show(_text: str) -> None:
+        def show(text: str) -> None:
+            pieces.append(text)
             shown.set()
 
-        gate = threading.Event()
         held = say("Hello, world.").pausing(gate, after=5)
-        self._cancelled(held, show, lambda _gateway: shown.wait(self.patience), gate)
+        self._cancelled(held, show, lambda _gateway: shown.wait(_HANGS), gate)
+        assert pieces and "Hello".startswith("".join(pieces)), "behind a cancel nothing is shown"
 
     def test_a_request_that_was_cancelled_before_is_not_sent(self) -> None:
         with Gateway([say("never")], key=_KEY) as gateway:
@@ -162,12 +173,21 @@ class ModelContract:
         for expected in (self.model, "Be terse.", "What is a vault?", '"search"'):
             assert sent.count(expected) >= 1
 
-    def test_a_steer_is_sent_once_and_behind_the_results(self) -> None:
-        for recorded in self._conversation():
-            spoken = _spoken(recorded)
-            places = [index for index, text in enumerate(spoken) if _STEER in text]
-            assert len(places) == (1 if len(spoken) > 2 else 0)
-            assert sum(text.count(_STEER) for text in spoken) == len(places)
+    def test_a_request_for_text_alone_says_so(self) -> None:
+        with Gateway([say("Hello.")], key=_KEY) as gateway:
+            self.client(self._endpoint(gateway)).complete(evolve(self._request(), tool_choice="none"))
+            (recorded,) = gateway.requests
+        assert recorded.body.get("tool_choice") in ("none", {"type": "none"}) or not recorded.body.get("tools")
+
+    def test_a_steer_is_sent_once_and_at_its_place(self) -> None:
+        _, *steered = ["".join(_spoken(recorded)) for recorded in self._conversation()]
+        assert len(steered) == 3
+        for sent in steered:
+            assert sent.count(_STEER) == 1
+            # Behind the result that had come, and before what the model did next.
+            places = [sent.find(text) for text in ("room number 0", _STEER, "vault 1") if text in sent]
+            assert len(places) >= 2
+            assert places == sorted(places)
 
     def test_each_request_begins_with_the_one_before(self) -> None:
         bodies = [recorded.body for recorded in self._conversation()]
@@ -184,17 +204,18 @@ class ModelContract:
     def _request(self, *messages: Message) -> Request:
         return Request(ModelRef(self.model, max_tokens=100), messages or (user("Hi"),), tools=(_SEARCH,))
 
-    def _ask(self, script: list[Reply], on_text: OnText | None) -> Response:
+    def _ask(self, script: list[Reply], on_text: OnText | None, max_retries: int = 0) -> Response:
         with Gateway(script, key=_KEY) as gateway:
-            return self.client(self._endpoint(gateway)).complete(self._request(), on_text)
+            client = self.client(gateway.endpoint_with(max_retries=max_retries))
+            return client.complete(self._request(), on_text)
 
     def _both_ways(self, reply: Answer) -> Iterator[Response]:
         for on_text in (None, lambda _text: None):
             yield self._ask([reply], on_text)
 
-    def _fail(self, script: list[Reply], on_text: OnText | None) -> ModelError:
+    def _fail(self, script: list[Reply], on_text: OnText | None, max_retries: int = 0) -> ModelError:
         try:
-            response = self._ask(script, on_text)
+            response = self._ask(script, on_text, max_retries)
         except ModelError as error:
             return error
         raise AssertionError(f"the request failed, and the client made an answer of it: {response}")
@@ -229,7 +250,7 @@ class ModelContract:
             for number in range(4):
                 reply = client.complete(self._request(*messages)).message
                 messages.append(reply)
-                messages += [tool_result(each.id, "a strong room") for each in reply.tool_calls]
+                messages += [tool_result(each.id, f"room number {number}") for each in reply.tool_calls]
                 if number == 0:
                     messages.append(steer)
             return gateway.requests

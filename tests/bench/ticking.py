@@ -1,7 +1,8 @@
 """A chat-completions server in a process of its own that streams at a pace, and says in each piece when it was sent.
 
 The model's name says what: `ticks-COUNT-MILLISECONDS` (each text is the monotonic clock, which all processes share),
-`big-BYTES` (one event with a text of so many bytes). A path that begins with /close ends bodies by closing.
+`flood-COUNT` (the same, but made before and sent in one write), `big-BYTES` (one event with a text of so many bytes).
+A path that begins with /close ends bodies by closing.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header(*(("Connection", "close") if closing else ("Transfer-Encoding", "chunked")))
         self.end_headers()
+        writes = (data if closing else b"%x\r\n%b\r\n" % (len(data), data) for data in self.events(body["model"]))
         with contextlib.suppress(OSError):
-            for data in self.events(body["model"]):
-                self.wfile.write(data if closing else b"%x\r\n%b\r\n" % (len(data), data))
+            for data in [b"".join(writes)] if body["model"].startswith("flood") else writes:
+                self.wfile.write(data)
             if not closing:
                 self.wfile.write(b"0\r\n\r\n")
 
@@ -43,7 +45,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             for _ in range(int(numbers[0])):
                 yield event(f"{time.monotonic()} ")
-                time.sleep(int(numbers[1]) / 1000)
+                if kind == "ticks":
+                    time.sleep(float(numbers[1]) / 1000)
         yield _END
 
     def log_message(self, *_arguments: object) -> None:

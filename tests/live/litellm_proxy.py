@@ -7,11 +7,31 @@ from __future__ import annotations
 
 import sys
 
-from steerkit import Endpoint, ModelError, ModelRef, Request, Response, Tool, user
+from steerkit import (
+    Endpoint,
+    Event,
+    ModelError,
+    ModelRef,
+    Request,
+    Response,
+    Run,
+    Runner,
+    Spec,
+    Tool,
+    ToolCallEvent,
+    user,
+)
 from steerkit.models import openai_chat
+from steerkit.patterns import ReAct
+from steerkit.testing import Gateway, Reply, call, say
 from tests.live.checks import run_checks
 
-WEATHER = Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}}, str)
+WEATHER = Tool(
+    "get_weather",
+    "The weather.",
+    {"type": "object", "properties": {"city": {"type": "string"}}},
+    lambda city: f"{city}: rain",
+)
 
 
 def ask(model: str, *, stream: bool, tools: tuple[Tool, ...] = ()) -> Response:
@@ -35,13 +55,18 @@ def a_plain_and_a_streamed_answer() -> str:
 
 
 def a_tool_call() -> str:
-    (call,) = ask("mock-tools", stream=False, tools=(WEATHER,)).message.tool_calls
-    assert (call.name, call.parse()) == ("get_weather", {"city": "Paris"})
-    return call.arguments
+    (asked,) = ask("mock-tools", stream=False, tools=(WEATHER,)).message.tool_calls
+    assert (asked.name, asked.parse()) == ("get_weather", {"city": "Paris"})
+    return asked.arguments
 
 
 def errors_have_their_kind() -> str:
-    kinds = {"mock-ratelimit": "rate_limit", "mock-context": "context_length", "mock-500": "server"}
+    kinds = {
+        "mock-ratelimit": "rate_limit",
+        "mock-context": "context_length",
+        "mock-500": "server",
+        "mock-timeout": "timeout",
+    }
     for model, kind in kinds.items():
         for stream in (False, True):
             found = error(model, stream=stream)
@@ -51,6 +76,33 @@ def errors_have_their_kind() -> str:
 
 def a_stream_that_fails_is_an_error() -> str:
     return error("mock-stream-error", stream=True).kind
+
+
+def a_stream_that_its_upstream_cuts_is_an_error() -> str:
+    with upstream([say("Hello, world, and all who live in it.").cut(after=16)]):
+        failed = error("local", stream=True)
+    assert failed.partial == "Hello, world, an", failed.partial
+    return f"{failed.kind}: {failed}"
+
+
+def a_steered_run() -> str:
+    spec = Spec("local", "react", max_steps=4, tools=[WEATHER])
+    with upstream([call("get_weather", city="Oslo"), say("Rain, and PELICAN.")]) as gateway:
+        endpoint = Endpoint(sys.argv[1], sys.argv[2], max_retries=0, read_timeout=20)
+        result = Runner(openai_chat, [ReAct()]).run(spec, [user("The weather in Oslo?")], endpoint, steer_at_the_call)
+        *_, tool, steer = gateway.requests[-1].body["messages"]
+    assert (tool["role"], steer["role"]) == ("tool", "user") and "PELICAN" in steer["content"], (tool, steer)
+    return result.output
+
+
+def steer_at_the_call(run: Run, event: Event) -> None:
+    if isinstance(event, ToolCallEvent):
+        run.steer("Say PELICAN too.")
+
+
+def upstream(script: list[Reply]) -> Gateway:
+    """Where the proxy's model "local" is."""
+    return Gateway(script, key="none", port=18080)
 
 
 def a_slow_answer_comes() -> str:
@@ -80,6 +132,8 @@ if __name__ == "__main__":
             a_tool_call,
             errors_have_their_kind,
             a_stream_that_fails_is_an_error,
+            a_stream_that_its_upstream_cuts_is_an_error,
+            a_steered_run,
             a_slow_answer_comes,
             a_dead_upstream_is_an_error,
             a_wrong_key_is_refused,

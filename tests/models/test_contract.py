@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from steerkit.core.cancel import Cancellation
+from steerkit.core.cancel import Cancellation, Cancelled
 from steerkit.core.errors import ModelError
 from steerkit.core.message import Message
 from steerkit.core.model import Endpoint, ModelClient, OnText, Request, Response, Usage
 from steerkit.models import anthropic_messages, openai_chat, openai_responses
-from steerkit.testing import ModelContract
+from steerkit.testing import ModelContract, Reply, ScriptedModel
 
 
 class TestOpenAIChat(ModelContract):
@@ -46,6 +46,32 @@ class TestAnthropicMessagesWithSystemMessages(ModelContract):
 class TestOpenAIResponses(ModelContract):
     def client(self, endpoint: Endpoint) -> ModelClient:
         return openai_responses(endpoint)
+
+
+# ---- the scripted model stands in for a client, so it answers and fails like one; there is no wire to look at
+
+
+class OfAScript(ModelContract):
+    def _ask(self, script: list[Reply], on_text: OnText | None, _max_retries: int = 0) -> Response:
+        return ScriptedModel(script).complete(self._request(), on_text)
+
+
+WITHOUT_A_WIRE = [
+    "test_an_answer_has_the_text_of_the_model",
+    "test_the_streamed_pieces_are_the_text",
+    "test_tool_calls_arrive_whole_and_in_order",
+    "test_the_usage_is_what_the_provider_counted",
+    "test_an_answer_that_was_cut_or_filtered_says_so",
+    "test_a_refusal_is_a_model_error_of_its_kind",
+    "test_a_stream_that_breaks_off_is_an_error_with_the_text_so_far",
+    "test_what_was_shown_is_not_asked_for_again",
+    "test_a_call_that_breaks_off_is_not_handed_out",
+]
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_WIRE)
+def test_the_scripted_model_answers_and_fails_like_a_client(name: str) -> None:
+    getattr(OfAScript(), name)()
 
 
 # ---- clients that break it, each in one way
@@ -112,6 +138,24 @@ class TellsTheKey(Wrong):
             raise ModelError(f"{error} (key {self.endpoint.api_key})", kind=error.kind, status=error.status) from None
 
 
+class AsksAgain(Wrong):
+    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+        try:
+            return self.inner.complete(request, on_text)
+        except ModelError:
+            return self.inner.complete(request, on_text)
+
+
+class ShowsItsErrors(Wrong):
+    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+        try:
+            return self.inner.complete(request, on_text)
+        except (ModelError, Cancelled) as error:
+            if on_text:
+                on_text(f"[{error}]")
+            raise
+
+
 class IgnoresCancel(Wrong):
     def asked(self, request: Request) -> Request:
         return evolve(request, cancellation=Cancellation())
@@ -128,6 +172,20 @@ class SteersLast(Wrong):
     def asked(self, request: Request) -> Request:
         messages = sorted(request.messages, key=lambda message: "steer_id" in message.meta)
         return evolve(request, messages=tuple(messages))
+
+
+class SteersFirst(Wrong):
+    """The steer is told as if it had been known from the start."""
+
+    def asked(self, request: Request) -> Request:
+        messages = sorted(request.messages, key=lambda message: "steer_id" not in message.meta)
+        return evolve(request, messages=tuple(messages))
+
+
+class SteersTwice(Wrong):
+    def asked(self, request: Request) -> Request:
+        steers = tuple(message for message in request.messages if "steer_id" in message.meta)
+        return evolve(request, messages=request.messages + steers)
 
 
 class OneAtATime(Wrong):
@@ -150,6 +208,11 @@ class LosesTheSystemPrompt(Wrong):
         return evolve(request, system=None)
 
 
+class AlwaysOffersTools(Wrong):
+    def asked(self, request: Request) -> Request:
+        return evolve(request, tool_choice="auto")
+
+
 BROKEN: list[tuple[type[Wrong], str]] = [
     (NeverStreams, "test_the_streamed_pieces_are_the_text"),
     (LosesText, "test_an_answer_has_the_text_of_the_model"),
@@ -159,13 +222,21 @@ BROKEN: list[tuple[type[Wrong], str]] = [
     (HidesErrors, "test_a_refusal_is_a_model_error_of_its_kind"),
     (HidesErrors, "test_a_stream_that_breaks_off_is_an_error_with_the_text_so_far"),
     (HidesErrors, "test_a_call_that_breaks_off_is_not_handed_out"),
+    (ShowsItsErrors, "test_a_refusal_is_a_model_error_of_its_kind"),
+    (ShowsItsErrors, "test_a_stream_that_breaks_off_is_an_error_with_the_text_so_far"),
+    (ShowsItsErrors, "test_a_cancel_ends_a_stream"),
+    (AsksAgain, "test_what_was_shown_is_not_asked_for_again"),
     (TellsTheKey, "test_the_key_is_in_no_text"),
     (IgnoresCancel, "test_a_request_that_was_cancelled_before_is_not_sent"),
     (IgnoresCancel, "test_a_cancel_ends_the_wait_for_an_answer"),
     (IgnoresCancel, "test_a_cancel_ends_a_stream"),
     (OneAtATime, "test_one_client_serves_many_threads"),
     (LosesTheSystemPrompt, "test_what_is_asked_reaches_the_model"),
-    (ForgetsSteers, "test_a_steer_is_sent_once_and_behind_the_results"),
+    (AlwaysOffersTools, "test_a_request_for_text_alone_says_so"),
+    (ForgetsSteers, "test_a_steer_is_sent_once_and_at_its_place"),
+    (SteersTwice, "test_a_steer_is_sent_once_and_at_its_place"),
+    (SteersFirst, "test_a_steer_is_sent_once_and_at_its_place"),
+    (SteersLast, "test_a_steer_is_sent_once_and_at_its_place"),
     (SteersLast, "test_each_request_begins_with_the_one_before"),
 ]
 
@@ -185,3 +256,7 @@ def test_the_contract_catches_a_client_that_breaks_it(kind: type[Wrong], name: s
     test: Callable[[], None] = getattr(broken(kind), name)
     with pytest.raises(AssertionError):
         test()
+
+
+def test_each_part_of_the_contract_catches_somebody() -> None:
+    assert {name for name in vars(ModelContract) if name.startswith("test_")} == {name for _, name in BROKEN}
