@@ -17,7 +17,7 @@ SteerkitError              `.result` is what the run had done, on the error that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from steerkit.core.cancel import Cancelled
 from steerkit.core.message import Part, Text
@@ -42,9 +42,14 @@ ModelErrorKind = Literal[
 
 
 class SteerkitError(Exception):
-    """The base of them all."""
+    """The base of them all. It can be copied, and pickled for another process; its cause stays behind."""
 
     result: Result | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the worker that owns it: a thread belongs to its process.
+        state = {name: value for name, value in vars(self).items() if name != "_worker"}
+        return _restored, (type(self), self.args, state)
 
 
 class SpecError(SteerkitError, ValueError):
@@ -170,9 +175,14 @@ def ending(error: BaseException, worker: object, pattern: str) -> SteerkitError:
 
 
 def _copy_for(worker: object, error: SteerkitError) -> SteerkitError:
-    """A copy of `error`, which ended another run. `copy.copy` would call an `__init__` that takes more than `args`."""
-    kind = type(error)
-    own = kind.__new__(kind, *error.args)
-    vars(own).update(vars(error), _worker=worker, result=None)
+    """A copy of `error`, which ended another run."""
+    own = _restored(type(error), error.args, {**vars(error), "_worker": worker, "result": None})
     own.__cause__ = error
     return own
+
+
+def _restored(kind: type[SteerkitError], args: tuple[object, ...], state: dict[str, object]) -> SteerkitError:
+    """An error as it was. Its `__init__` takes more than `args`, and has done its work already."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error

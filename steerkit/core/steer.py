@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import define, field
 
@@ -52,8 +52,13 @@ class Steer:
     index: int | None = None
     _worker: threading.Thread | None = field(default=None, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # In another process, or as a copy, it is a record: nobody changes it any more.
+        return _record, (self.id, self.content, self.when, self.state, self.request, self.index)
+
     @property
     def text(self) -> str:
+        """The text of `content`; images are left out."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
     def wait(self, timeout: float | None = None) -> SteerState:
@@ -67,3 +72,9 @@ class Steer:
         with self._changed:
             self._changed.wait_for(lambda: self.state != "pending", timeout)
             return self.state
+
+
+def _record(
+    steer_id: str, content: tuple[Part, ...], when: When, state: SteerState, request: int | None, index: int | None
+) -> Steer:
+    return Steer(steer_id, content, when, threading.Condition(), state, request, index)
